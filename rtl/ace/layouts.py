@@ -1,0 +1,142 @@
+"""Records that the NPU leaves in memory for the engine, and the steps of a program.
+
+A *descriptor* is a list of records in memory, each :data:`RECORD_BYTES` long and aligned. The
+engine fetches it from the address given at the doorbell, record by record, up to ``END``, and
+hands each record to its unit (program memory, TX DMA, a dim engine, RX DMA) through a bounded
+queue in order. Decided here; 2-ace *What the RTL must be* asks for a descriptor and a doorbell.
+
+All SRAM and memory addresses, offsets and lengths are in flits.
+"""
+
+import enum
+
+from amaranth.lib import data
+
+__all__ = ["RECORD_BYTES", "RecordKind", "Load", "Op", "Store", "Program", "TxStep", "RxStep"]
+
+RECORD_BYTES = 32
+
+
+class RecordKind(enum.IntEnum):
+    """What a record asks for; the code stands in the four lowest bits of every record."""
+
+    END = 0  # the descriptor is over
+    PROGRAM = 1  # write one step into the program memory of a dim
+    LOAD = 2  # TX DMA: memory -> SRAM
+    OP = 3  # one phase of one chunk on a dim engine
+    STORE = 4  # RX DMA: SRAM -> memory
+    FENCE = 5  # fetch no further record until every unit is idle
+
+
+class TxStep(data.Struct):
+    """One message to send.
+
+    Members
+    -------
+    from_destination : read the op's destination buffer instead of its source buffer
+    offset : first flit, within that buffer
+    length : flits, at least 1
+    last_bytes : bytes valid in the last flit, 1 to flit_bytes
+    chase : send only what receive step ``after`` of the same op has already written
+    after : index of that receive step
+    copy : also write what is sent to the destination buffer, at ``copy_offset``
+    copy_offset : first flit written there
+    step : index of the receive step at the receiver
+    configuration : configuration index in the header (FRED dims)
+    """
+
+    from_destination: 1
+    offset: 16
+    length: 16
+    last_bytes: 8
+    chase: 1
+    after: 8
+    copy: 1
+    copy_offset: 16
+    step: 8
+    configuration: 12
+
+
+class RxStep(data.Struct):
+    """One message to receive.
+
+    Members
+    -------
+    reduce : combine with the local copy at ``offset`` of the source buffer
+    into_destination : write to the destination buffer, else to the source buffer (in place)
+    offset : first flit of the operand in the source buffer
+    write_offset : first flit written, in the buffer chosen by ``into_destination``
+    length : flits, at least 1
+    """
+
+    reduce: 1
+    into_destination: 1
+    offset: 16
+    write_offset: 16
+    length: 16
+
+
+class Program(data.Struct):
+    """Record that writes one step into a dim's program memory."""
+
+    kind: 4
+    dim: 4
+    receive: 1  # 1: ``step`` holds an RxStep for the receive program memory, 0: a TxStep
+    index: 12
+    step: 128
+
+
+class Load(data.Struct):
+    """TX DMA record. A chunk takes one or more; ``first`` reserves, ``final`` fills the buffer."""
+
+    kind: 4
+    first: 1
+    final: 1
+    buffer: 8
+    epoch: 8
+    sram_address: 20
+    length: 20
+    last_bytes: 8
+    memory_address: 32
+
+
+class Op(data.Struct):
+    """One phase of one chunk on one dim.
+
+    It starts when it is next on its dim, a context is free, ``source`` has been filled in
+    ``source_epoch`` and ``destination`` has been released up to ``destination_epoch``.
+    """
+
+    kind: 4
+    dim: 4
+    traffic_class: 2
+    data_type: 3
+    operator: 2
+    collective: 16
+    tx_program: 12  # first step, in the dim's send program memory
+    tx_count: 8
+    rx_program: 12  # first step, in the dim's receive program memory
+    rx_count: 8
+    source: 8
+    source_epoch: 8
+    source_address: 20
+    destination: 8
+    destination_epoch: 8
+    destination_address: 20
+
+
+class Store(data.Struct):
+    """RX DMA record. ``first`` waits for the buffer, ``final`` releases it, ``complete`` ends the
+    collective: when all its writes are acknowledged its completion is raised."""
+
+    kind: 4
+    first: 1
+    final: 1
+    complete: 1
+    buffer: 8
+    epoch: 8
+    sram_address: 20
+    length: 20
+    last_bytes: 8
+    memory_address: 32
+    collective: 16

@@ -1,0 +1,218 @@
+"""What a collective does, as plain data: made once, executed by the TLM and by the RTL.
+
+Sizes here are in *quanta*: the smallest piece a shard is cut into. It is one element for a pure
+transaction-level run and one flit's elements for the RTL, so that a shard always starts at a
+flit. Shard i of n quanta over P members is ``[i*n//P, (i+1)*n//P)`` (2-ace *Shards*; cutting at
+flits is decided here). An empty shard is neither sent nor received.
+
+A chunk at *position* p is resident in one buffer of partition p on every rank: position 0 before
+its first phase, position k after phase k. The phase k moves it from its *source* buffer
+(position k) to its *destination* buffer (position k + 1).
+"""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass, field
+
+from sw_model.topology import Topology
+
+__all__ = [
+    "Operation", "Algorithm", "Collective", "Phase", "SendStep", "ReceiveStep", "RankSteps",
+    "Piece", "ChunkPlan", "BufferUse", "LoadSlot", "OpSlot", "StoreSlot", "CollectivePlan",
+]  # fmt: skip
+
+
+class Operation(enum.Enum):
+    """A collective, and what one phase of it does on one dim."""
+
+    ALL_REDUCE = "all-reduce"
+    REDUCE_SCATTER = "reduce-scatter"
+    ALL_GATHER = "all-gather"
+    ALL_TO_ALL = "all-to-all"
+
+
+class Algorithm(enum.Enum):
+    """How a phase is carried out on its dim."""
+
+    RING = "ring"
+    DIRECT = "direct"
+    HALVING_DOUBLING = "halving-doubling"
+    IN_NETWORK = "in-network"
+
+
+@dataclass(frozen=True)
+class Collective:
+    """A request for one collective over all NPUs of ``topology.dims[d] for d in dims``.
+
+    Parameters
+    ----------
+    operation : what is asked for
+    elements : all-reduce, reduce-scatter, all-to-all: elements of one rank's buffer;
+        all-gather: elements of one rank's shard
+    data_type : "fp16", "bf16", "fp32" or "int32"
+    operator : "sum", "max" or "min"
+    traffic_class : "mp", "pp" or "dp"
+    dims : indices of the dims it spans, ascending; other dims hold independent groups
+    name : for reports
+    """
+
+    operation: Operation
+    elements: int
+    data_type: str = "fp16"
+    operator: str = "sum"
+    traffic_class: str = "dp"
+    dims: tuple[int, ...] = ()
+    name: str = ""
+
+
+@dataclass(frozen=True)
+class Phase:
+    """One op of a chunk on one dim (index into ``Topology.dims``)."""
+
+    operation: Operation
+    dim: int
+    algorithm: Algorithm
+
+
+@dataclass(frozen=True)
+class SendStep:
+    """One message that a rank sends in a phase. Offsets and lengths in quanta.
+
+    Attributes
+    ----------
+    peer : receiving coordinate on the dim; None where the FRED switch decides (``flow``)
+    flow : in-network only: (input coordinates, output coordinates) of the flow it belongs to
+    from_destination : data is read from the destination buffer, else from the source buffer
+    offset, length : the range in that buffer
+    after : index of the receive step of this phase that must have written the range, or None.
+        A sender may *chase*: send each flit as soon as it was written.
+    copy_offset : also write the data to the destination buffer there, or None
+    step : index of the receive step at the receiver(s)
+    """
+
+    peer: int | None
+    from_destination: bool
+    offset: int
+    length: int
+    after: int | None
+    copy_offset: int | None
+    step: int
+    flow: tuple[tuple[int, ...], tuple[int, ...]] | None = None
+
+
+@dataclass(frozen=True)
+class ReceiveStep:
+    """One message that a rank receives in a phase, in order of arrival on the dim.
+
+    Attributes
+    ----------
+    peer : sending coordinate on the dim; None in-network
+    reduce : combine with the local copy at ``offset`` of the source buffer: result is
+        ``operator(local, received)``
+    into_destination : write to the destination buffer, else in place to the source buffer
+    offset, write_offset, length : quanta
+    """
+
+    peer: int | None
+    reduce: bool
+    into_destination: bool
+    offset: int
+    write_offset: int
+    length: int
+
+
+@dataclass(frozen=True)
+class RankSteps:
+    """The two step lists of one rank in one phase: the sender and the receiver run side by side."""
+
+    sends: tuple[SendStep, ...]
+    receives: tuple[ReceiveStep, ...]
+
+
+@dataclass(frozen=True)
+class Piece:
+    """A contiguous range that DMA moves between a rank's memory region and its SRAM buffer.
+
+    ``memory`` and ``elements`` count elements in the payload region (source region for loads,
+    result region for stores); ``buffer`` is the first quantum in the SRAM buffer.
+    """
+
+    memory: int
+    elements: int
+    buffer: int
+
+
+@dataclass(frozen=True)
+class ChunkPlan:
+    """One chunk: its size and the ordered phases it goes through on every rank."""
+
+    index: int
+    quanta: int
+    phases: tuple[Phase, ...]
+
+
+@dataclass(frozen=True)
+class BufferUse:
+    """Who owns an SRAM buffer: buffer ``buffer`` of partition ``partition``, for the
+    ``epoch``-th time since reset (0 is the first). Chosen by the planner, not by run-time timing
+    (2-ace *Order, admission and deadlock*, rules 1 and 3)."""
+
+    partition: int
+    buffer: int
+    epoch: int
+
+
+@dataclass(frozen=True)
+class LoadSlot:
+    """Admission of a chunk by TX DMA into ``destination``."""
+
+    chunk: int
+    destination: BufferUse
+
+
+@dataclass(frozen=True)
+class OpSlot:
+    """One op in the start order of its dim."""
+
+    chunk: int
+    phase: int
+    source: BufferUse
+    destination: BufferUse
+
+
+@dataclass(frozen=True)
+class StoreSlot:
+    """Write-back of a finished chunk by RX DMA out of ``source``."""
+
+    chunk: int
+    source: BufferUse
+
+
+@dataclass(frozen=True)
+class CollectivePlan:
+    """A whole collective, the same for every rank but for the steps.
+
+    Attributes
+    ----------
+    collective, topology : what and where
+    quantum : elements of one quantum
+    chunks : by chunk index
+    loads : admission order
+    ops : for every dim of the topology, the start order on it
+    stores : write-back order
+    sequence : all slots in the order in which the planner's feasible execution starts them, as
+        ("load", i), ("op", dim, i), ("store", i): the order of the records in a descriptor
+    padding_bytes : bytes moved that are no payload (last flits), per rank
+    """
+
+    collective: Collective
+    topology: Topology
+    quantum: int
+    chunks: tuple[ChunkPlan, ...]
+    loads: tuple[LoadSlot, ...]
+    ops: tuple[tuple[OpSlot, ...], ...]
+    stores: tuple[StoreSlot, ...]
+    sequence: tuple[tuple, ...]
+    padding_bytes: int = 0
+    notes: tuple[str, ...] = field(default=())
