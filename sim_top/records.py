@@ -1,0 +1,327 @@
+"""From a plan to what an engine reads: step programs, records, descriptors.
+
+The plan says what every rank does (``sw_model.collective``); this module only encodes it in the
+layouts of ``rtl.ace.layouts``. Nothing is decided here but where a step program lies in a dim's
+program memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+
+from amaranth.lib import data
+
+from rtl.ace.layouts import (
+    RECORD_BYTES,
+    Load,
+    Op,
+    Program,
+    RecordKind,
+    RxStep,
+    Store,
+    TxStep,
+)
+from rtl.common.packet import DataType, Operator, TrafficClass
+from sim_top.configurations import FlowTable
+from sw_model.collective.numerics import element_bytes
+from sw_model.collective.plan import (
+    BufferUse,
+    CollectivePlan,
+    Piece,
+    RankSteps,
+    ReceiveStep,
+    SendStep,
+)
+from sw_model.collective.steps import load_pieces, rank_steps, store_pieces
+from sw_model.errors import InputError
+from sw_model.platform import EngineParameters, Platform
+
+__all__ = ["BufferMap", "RecordCompiler", "descriptor_bytes", "pack"]
+
+
+@lru_cache(maxsize=None)
+def _fields(layout: type[data.Struct]) -> dict[str, tuple[int, int]]:
+    """Offset and width of every field of a layout."""
+    shape = layout.as_shape()
+    return {name: (f.offset, f.width) for name, f in shape}
+
+
+def pack(layout: type[data.Struct], values: Mapping[str, int]) -> int:
+    """Bits of one record or step.
+
+    Raises
+    ------
+    ValueError
+        where a value does not fit its field: Amaranth itself would cut it in silence.
+    """
+    fields = _fields(layout)
+    word = 0
+    for name, value in values.items():
+        offset, width = fields[name]
+        if not 0 <= value < 1 << width:
+            raise ValueError(
+                f"{layout.__name__}.{name} must be in 0..{(1 << width) - 1}, not {value!r}"
+            )
+        word |= value << offset
+    return word
+
+
+@dataclass(frozen=True)
+class BufferMap:
+    """Where the buffers of an engine lie in its SRAM: number and first flit of each."""
+
+    engine: EngineParameters
+
+    def number(self, use: BufferUse) -> int:
+        """The scoreboard's number of a buffer: counts through the partitions."""
+        return sum(p.buffers for p in self.engine.partitions[: use.partition]) + use.buffer
+
+    def address(self, use: BufferUse) -> int:
+        """First flit of a buffer."""
+        before = sum(p.buffers * p.flits for p in self.engine.partitions[: use.partition])
+        return before + use.buffer * self.engine.partitions[use.partition].flits
+
+
+@dataclass
+class _ProgramMemory:
+    """What one step program memory of a dim holds at this point of the record stream."""
+
+    size: int
+    used: int = 0
+    starts: dict[tuple[int, ...], int] = field(default_factory=dict)
+
+    def place(self, words: tuple[int, ...]) -> tuple[int, bool] | None:
+        """First step of a program and whether it must be written; None where it has no room."""
+        if words in self.starts:
+            return self.starts[words], False
+        if self.used + len(words) > self.size:
+            return None
+        start, self.used = self.used, self.used + len(words)
+        self.starts[words] = start
+        return start, True
+
+    def clear(self) -> None:
+        self.used = 0
+        self.starts.clear()
+
+
+class RecordCompiler:
+    """Encodes the plans of one rank, one after another, for its engine.
+
+    Parameters
+    ----------
+    platform : what the engine can hold
+    rank : whose records
+    flows : by dim, the configuration index of every flow (FRED dims only)
+
+    Notes
+    -----
+    A step program is written once and used by every op with the same steps. When a program
+    memory is full, a ``FENCE`` lets all ops that use it end, and it is filled afresh.
+    """
+
+    def __init__(self, platform: Platform, rank: int, flows: Mapping[int, FlowTable]) -> None:
+        self.platform = platform
+        self.rank = rank
+        self.flows = flows
+        self.buffers = BufferMap(platform.engine)
+        size = platform.engine.program_steps
+        dims = range(len(platform.topology.dims))
+        self._sends = [_ProgramMemory(size) for _ in dims]
+        self._receives = [_ProgramMemory(size) for _ in dims]
+
+    def compile(
+        self, plan: CollectivePlan, *, collective: int, source: int, result: int
+    ) -> list[int]:
+        """Records of one collective, without the closing ``END``.
+
+        Parameters
+        ----------
+        collective : id, carried by packets and by the completion
+        source, result : first flit of the input and output regions in this rank's memory
+
+        Returns
+        -------
+        list of int
+            each ``8 * RECORD_BYTES`` bits
+
+        Raises
+        ------
+        InputError
+            where the plan does not fit the engine: a program longer than the program memory, a
+            piece of memory that does not begin at a flit.
+        """
+        records: list[int] = []
+        last_store = len(plan.stores) - 1
+        for slot in plan.sequence:
+            if slot[0] == "load":
+                load = plan.loads[slot[1]]
+                pieces = load_pieces(plan, load.chunk, self.rank)
+                records += self._pieces(plan, pieces, load.destination, Load, source, {})
+            elif slot[0] == "op":
+                self._op(plan, slot[1], slot[2], collective, records)
+            else:
+                store = plan.stores[slot[1]]
+                pieces = store_pieces(plan, store.chunk, self.rank)
+                extra = {"collective": collective}
+                records += self._pieces(
+                    plan, pieces, store.source, Store, result, extra, slot[1] == last_store
+                )
+        return records
+
+    def _pieces(
+        self,
+        plan: CollectivePlan,
+        pieces: Sequence[Piece],
+        use: BufferUse,
+        layout: type[data.Struct],
+        region: int,
+        extra: Mapping[str, int],
+        complete: bool = False,
+    ) -> list[int]:
+        """LOAD or STORE records of one chunk; an empty chunk still passes its buffer on."""
+        kind = RecordKind.LOAD if layout is Load else RecordKind.STORE
+        size = element_bytes(plan.collective.data_type)
+        flit = self.platform.engine.flit_bytes
+        base = self.buffers.address(use)
+        pieces = [p for p in pieces if p.elements] or [Piece(memory=0, elements=0, buffer=0)]
+        out = []
+        for number, piece in enumerate(pieces):
+            offset, remainder = divmod(piece.memory * size, flit)
+            if remainder:
+                raise InputError(
+                    f"chunk at element {piece.memory} of {plan.collective.operation.value}",
+                    "does not begin at a flit in memory",
+                    f"choose a size per rank that is a multiple of {flit} bytes",
+                )
+            flits, tail = divmod(piece.elements * size, flit)
+            values = {
+                "kind": kind,
+                "first": int(number == 0),
+                "final": int(number == len(pieces) - 1),
+                "buffer": self.buffers.number(use),
+                "epoch": use.epoch % 256,
+                "sram_address": base + piece.buffer,
+                "length": flits + bool(tail),
+                "last_bytes": tail or flit,
+                "memory_address": region + offset,
+                **extra,
+            }
+            if kind == RecordKind.STORE:
+                values["complete"] = int(complete and number == len(pieces) - 1)
+            out.append(pack(layout, values))
+        return out
+
+    def _op(
+        self, plan: CollectivePlan, dim: int, index: int, collective: int, records: list[int]
+    ) -> None:
+        slot = plan.ops[dim][index]
+        steps = rank_steps(plan, slot.chunk, slot.phase, self.rank)
+        sends = tuple(self._send(dim, step) for step in steps.sends)
+        receives = tuple(self._receive(step) for step in steps.receives)
+        tx = self._program(dim, sends, self._sends, False, steps, records)
+        rx = self._program(dim, receives, self._receives, True, steps, records)
+        if tx is None or rx is None:
+            records.append(pack(Program, {"kind": RecordKind.FENCE}))
+            for memory in (*self._sends, *self._receives):
+                memory.clear()
+            tx = self._program(dim, sends, self._sends, False, steps, records)
+            rx = self._program(dim, receives, self._receives, True, steps, records)
+        if tx is None or rx is None:
+            raise InputError(
+                f"dim {dim + 1}",
+                f"an op of {max(len(sends), len(receives))} steps is longer than the program "
+                f"memory of {self.platform.engine.program_steps}",
+                "raise engine.program_steps",
+            )
+        request = plan.collective
+        records.append(
+            pack(
+                Op,
+                {
+                    "kind": RecordKind.OP,
+                    "dim": dim,
+                    "traffic_class": TrafficClass[request.traffic_class.upper()],
+                    "data_type": DataType[request.data_type.upper()],
+                    "operator": Operator[request.operator.upper()],
+                    "collective": collective,
+                    "tx_program": tx,
+                    "tx_count": len(sends),
+                    "rx_program": rx,
+                    "rx_count": len(receives),
+                    "source": self.buffers.number(slot.source),
+                    "source_epoch": slot.source.epoch % 256,
+                    "source_address": self.buffers.address(slot.source),
+                    "destination": self.buffers.number(slot.destination),
+                    "destination_epoch": slot.destination.epoch % 256,
+                    "destination_address": self.buffers.address(slot.destination),
+                },
+            )
+        )
+
+    def _program(
+        self,
+        dim: int,
+        words: tuple[int, ...],
+        memories: list[_ProgramMemory],
+        receive: bool,
+        steps: RankSteps,
+        records: list[int],
+    ) -> int | None:
+        placed = memories[dim].place(words)
+        if placed is None:
+            return None
+        start, new = placed
+        if new:
+            records += [
+                pack(
+                    Program,
+                    {
+                        "kind": RecordKind.PROGRAM,
+                        "dim": dim,
+                        "receive": int(receive),
+                        "index": start + i,
+                        "step": word,
+                    },
+                )
+                for i, word in enumerate(words)
+            ]
+        return start
+
+    def _send(self, dim: int, step: SendStep) -> int:
+        configuration = self.flows[dim].index(step.flow) if step.flow is not None else 0
+        return pack(
+            TxStep,
+            {
+                "from_destination": int(step.from_destination),
+                "offset": step.offset,
+                "length": step.length,
+                "last_bytes": self.platform.engine.flit_bytes,
+                "chase": int(step.after is not None),
+                "after": step.after or 0,
+                "copy": int(step.copy_offset is not None),
+                "copy_offset": step.copy_offset or 0,
+                "step": step.step,
+                "configuration": configuration,
+            },
+        )
+
+    def _receive(self, step: ReceiveStep) -> int:
+        return pack(
+            RxStep,
+            {
+                "reduce": int(step.reduce),
+                "into_destination": int(step.into_destination),
+                "offset": step.offset,
+                "write_offset": step.write_offset,
+                "length": step.length,
+            },
+        )
+
+
+def descriptor_bytes(records: Sequence[int]) -> bytes:
+    """The descriptor of some records as it lies in memory, closed by ``END``."""
+    end = pack(Program, {"kind": RecordKind.END})
+    return b"".join(record.to_bytes(RECORD_BYTES, "little") for record in (*records, end))
