@@ -1,0 +1,85 @@
+"""RTLIL to SystemVerilog by the Yosys that comes with Amaranth.
+
+``amaranth.back.verilog`` writes ``always @*``, which leaves outputs unknown on Icarus until an input
+moves; with ``write_verilog -sv`` Yosys writes ``always_comb`` and ``always_ff``.
+"""
+
+from __future__ import annotations
+
+import re
+
+from amaranth._toolchain.yosys import find_yosys
+from amaranth.hdl import Value
+from amaranth.hdl._ir import PortDirection
+from amaranth.lib import wiring
+
+from sim_top.emission.hierarchy import convert_hierarchy
+from sim_top.emission.rtlil import ModuleLibrary
+
+__all__ = ["emit_rtlil", "emit_systemverilog"]
+
+_HEADER = "// Written from the Amaranth description of this design; edit that, not this file.\n"
+_MODULE = re.compile(r"^module .*?^endmodule\n", re.MULTILINE | re.DOTALL)
+
+
+def emit_rtlil(
+    component: wiring.Component,
+    *,
+    name: str,
+    ports: dict[str, tuple[Value, PortDirection]] | None = None,
+) -> str:
+    """RTLIL of ``component`` with each distinct module once (see :func:`emit_systemverilog`)."""
+    return _library(component, name=name, ports=ports).text()
+
+
+def emit_systemverilog(
+    component: wiring.Component,
+    *,
+    name: str,
+    ports: dict[str, tuple[Value, PortDirection]] | None = None,
+) -> str:
+    """SystemVerilog of ``component``, the same bytes on every run.
+
+    Each distinct component is one module, named after its class (or its attribute ``module_name``),
+    with the ports of its signature: ``clk`` and ``rst`` where it is clocked, then each path joined
+    with ``__``. Modules stand leaves first; the top is the last.
+
+    Parameters
+    ----------
+    component : the design; elaborated once, so a second emission needs a second object only where
+        its ``elaborate`` changes the object
+    name : name of the top module
+    ports : ports of the top module where they are not those of the signature
+
+    Raises
+    ------
+    ValueError
+        where two ports come out with the same name, or ``name`` is no Verilog identifier.
+    """
+    library = _library(component, name=name, ports=ports)
+    script = "\n".join(
+        (
+            f"read_rtlil <<rtlil\n{library.text()}\nrtlil",
+            "proc -nomux -norom",
+            "memory_collect",
+            "write_verilog -sv",
+        )
+    )
+    # Yosys always warns that some processes cannot be translated; Amaranth emits none of those.
+    yosys = find_yosys(lambda version: version >= (0, 40))
+    output = yosys.run(["-q", "-"], script, ignore_warnings=True)
+    modules = {re.split(r"[ (;]", text[7:], maxsplit=1)[0]: text for text in _MODULE.findall(output)}
+    return _HEADER + "".join("\n" + modules[module] for module in library.order)
+
+
+def _library(
+    component: wiring.Component,
+    *,
+    name: str,
+    ports: dict[str, tuple[Value, PortDirection]] | None,
+) -> ModuleLibrary:
+    if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name):
+        raise ValueError(f"name must be a Verilog identifier, not {name!r}")
+    library = ModuleLibrary(reserved=name)
+    convert_hierarchy(component, name=name, ports=ports, on_module=library.add)
+    return library

@@ -1,0 +1,168 @@
+"""A simulation model: what it is made of, and building it.
+
+One description serves Icarus and Verilator. On Verilator only the signals named public can be
+reached from outside; cocotb's own runner makes all of them public, which costs most of the speed.
+"""
+
+from __future__ import annotations
+
+import importlib.metadata
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import cocotb_tools.config
+
+from sim_top.simulator.cache import cached, content_key
+from sim_top.simulator.toolchain import (
+    icarus_version,
+    make_arguments,
+    make_environment,
+    run_tool,
+    verilator_command,
+    verilator_version,
+)
+
+__all__ = ["Model", "build"]
+
+_SIMULATORS = ("icarus", "verilator")
+
+
+@dataclass(frozen=True)
+class Model:
+    """What is simulated.
+
+    Parameters
+    ----------
+    top : name of the top module
+    sources : text of each source file by its name (``dut.sv``)
+    simulator : ``icarus`` or ``verilator``
+    public : signals that Python reads or writes, by module; ``("*",)`` for all of a module
+    timing : the sources hold delays (a clock of their own); Verilator then needs ``--timing``
+    optimise : compiler option for the code that runs every cycle; ``-O1`` compiles quickly,
+        ``-O3`` runs quickly
+    waves : the run may write a waveform
+    parameters : Verilog parameters of the top
+    options : further options of Verilator
+    """
+
+    top: str
+    sources: Mapping[str, str]
+    simulator: str = "verilator"
+    public: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    timing: bool = False
+    optimise: str = "-O1"
+    waves: bool = False
+    parameters: Mapping[str, int] = field(default_factory=dict)
+    options: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.simulator not in _SIMULATORS:
+            raise ValueError(f"simulator must be one of {_SIMULATORS}, not {self.simulator!r}")
+
+    @property
+    def key(self) -> str:
+        """Content key: equal for models that build to the same thing."""
+        tool = icarus_version() if self.simulator == "icarus" else verilator_version()
+        parts = [
+            "4",  # raise this when the way of building changes
+            tool,
+            importlib.metadata.version("cocotb"),
+            repr((self.top, self.simulator, self.timing, self.optimise, self.waves, self.options)),
+            repr(sorted(self.public.items())),
+            repr(sorted(self.parameters.items())),
+            str(cocotb_tools.config.libs_dir),
+        ]
+        for name, text in self.sources.items():
+            parts += [name, text]
+        return content_key(*parts)
+
+    @property
+    def executable(self) -> str:
+        """File name of what is run, in the directory that :func:`build` returns."""
+        return "model.vvp" if self.simulator == "icarus" else "model"
+
+
+def build(model: Model) -> Path:
+    """Build ``model`` unless it is built already, and return its directory.
+
+    Raises
+    ------
+    BuildError
+        where a tool fails, with the end of what it said.
+    """
+    fill = _build_icarus if model.simulator == "icarus" else _build_verilator
+    return cached("models", model.key, lambda directory: fill(model, directory))
+
+
+def _write_sources(model: Model, directory: Path) -> list[str]:
+    for name, text in model.sources.items():
+        (directory / name).write_text(text)
+    return list(model.sources)
+
+
+def _build_icarus(model: Model, directory: Path) -> None:
+    sources = _write_sources(model, directory)
+    (directory / "command.f").write_text("+timescale+1ns/1ps\n")
+    tops = ["-s", model.top]
+    if model.waves:
+        (directory / "waves.sv").write_text(
+            "module waves();\n  reg [8191:0] file;\n"
+            '  initial if ($value$plusargs("waves=%s", file)) begin\n'
+            f"    $dumpfile(file); $dumpvars(0, {model.top});\n  end\nendmodule\n"
+        )
+        sources.append("waves.sv")
+        tops += ["-s", "waves"]
+    parameters = [f"-P{model.top}.{name}={value}" for name, value in model.parameters.items()]
+    run_tool(
+        ["iverilog", "-g2012", "-o", model.executable, "-f", "command.f", *tops, *parameters]
+        + sources,
+        directory=directory,
+    )
+
+
+def _control_file(model: Model) -> str:
+    """Verilator's list of the signals that must stay reachable."""
+    lines = ["`verilator_config"]
+    for module, names in model.public.items():
+        lines += [f'public_flat_rw -module "{module}" -var "{name}"' for name in names]
+    return "\n".join(lines) + "\n"
+
+
+def _build_verilator(model: Model, directory: Path) -> None:
+    sources = _write_sources(model, directory)
+    (directory / "public.vlt").write_text(_control_file(model))
+    libraries = cocotb_tools.config.libs_dir
+    main = cocotb_tools.config.share_dir / "lib" / "verilator" / "verilator.cpp"
+    command, environment = verilator_command()
+    run_tool(
+        [
+            *command,
+            "--cc",
+            "--exe",
+            "--vpi",
+            "--assert",
+            "--timing" if model.timing else "--no-timing",
+            *("-Mdir", ".", "--prefix", "Vtop", "-o", model.executable),
+            *("--top-module", model.top, "--timescale", "1ns/1ps"),
+            *("-Wno-fatal", "-Wno-WIDTH", "-Wno-UNOPTFLAT"),
+            *("--x-assign", "fast", "--x-initial", "fast"),
+            *(["--trace-fst"] if model.waves else []),
+            "-LDFLAGS",
+            f"-Wl,-rpath,{libraries} -L{libraries} -lcocotbvpi_verilator",
+            *(f"-G{name}={value}" for name, value in model.parameters.items()),
+            *model.options,
+            "public.vlt",
+            str(main),
+            *sources,
+        ],
+        directory=directory,
+        environment=environment,
+    )
+    jobs = os.environ.get("ANTIPHON_JOBS", "1")
+    run_tool(
+        ["make", "-j", jobs, "-f", "Vtop.mk", *make_arguments(optimise=model.optimise)],
+        directory=directory,
+        environment=environment | make_environment(),
+    )
