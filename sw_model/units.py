@@ -1,0 +1,163 @@
+"""Quantities as people write them, read exactly.
+
+kB, MB and GB are powers of 10, KiB, MiB and GiB powers of 2. Bandwidth may be in bytes (``GB/s``,
+``GiB/s``) or in bits (``Gb/s``). Nothing passes through binary floating point, so that equal
+quantities are equal and ties in a schedule stay ties.
+
+Errors are ``ValueError`` with what would be right; readers of files add the position.
+"""
+
+from __future__ import annotations
+
+import re
+from fractions import Fraction
+
+__all__ = [
+    "BANDWIDTH_UNITS",
+    "SIZE_UNITS",
+    "TIME_UNITS",
+    "format_bandwidth",
+    "format_size",
+    "format_time_ns",
+    "parse_bandwidth",
+    "parse_number",
+    "parse_size",
+    "parse_time_ps",
+]
+
+_PREFIXES = {
+    "": 1,
+    "k": 10**3,
+    "M": 10**6,
+    "G": 10**9,
+    "T": 10**12,
+    "Ki": 2**10,
+    "Mi": 2**20,
+    "Gi": 2**30,
+    "Ti": 2**40,
+}
+#: Bytes in one of each unit of size.
+SIZE_UNITS = {f"{prefix}B": Fraction(factor) for prefix, factor in _PREFIXES.items()}
+#: Bytes per second in one of each unit of bandwidth; a small b is a bit.
+BANDWIDTH_UNITS = {f"{prefix}B/s": Fraction(factor) for prefix, factor in _PREFIXES.items()} | {
+    f"{prefix}b/s": Fraction(factor, 8) for prefix, factor in _PREFIXES.items()
+}
+#: Picoseconds in one of each unit of time.
+TIME_UNITS = {
+    "ps": Fraction(1),
+    "ns": Fraction(10**3),
+    "us": Fraction(10**6),
+    "µs": Fraction(10**6),
+    "ms": Fraction(10**9),
+    "s": Fraction(10**12),
+}
+
+_QUANTITY = re.compile(
+    r"\s*(?P<number>[+-]?(?:\d[\d_]*(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?)\s*(?P<unit>[^\s\d].*?)?\s*"
+)
+
+
+def parse_number(text: str | int | float) -> Fraction:
+    """A decimal number as a fraction, exactly as written (``0.1`` is one tenth).
+
+    Raises
+    ------
+    ValueError
+        "X is not a number".
+    """
+    if isinstance(text, bool):
+        raise ValueError(f"{text!r} is not a number")
+    try:
+        # repr() of a float gives back the decimal digits that were written.
+        return Fraction(text if isinstance(text, int | str) else repr(text))
+    except (ValueError, ZeroDivisionError):
+        raise ValueError(f"{text!r} is not a number") from None
+
+
+def _parse(text: str | int, what: str, units: dict[str, Fraction], default: str | None) -> Fraction:
+    example = {"size": "64MiB", "bandwidth": "150 GB/s", "time": "500 ns"}[what]
+    match = None if isinstance(text, bool) else _QUANTITY.fullmatch(str(text))
+    if match is None:
+        raise ValueError(f"{what} must be a number and a unit such as {example!r}, not {text!r}")
+    unit = match["unit"] or default
+    if unit is None:
+        raise ValueError(f"{what} must have a unit, such as {example!r}, not {text!r}")
+    if unit not in units:
+        raise ValueError(
+            f"the unit of a {what} must be one of {', '.join(units)}, not {unit!r} in {text!r}"
+        )
+    value = Fraction(match["number"].replace("_", "")) * units[unit]
+    if value < 0:
+        raise ValueError(f"{what} must not be negative, not {text!r}")
+    return value
+
+
+def parse_size(text: str | int) -> int:
+    """Whole bytes from ``1048576``, ``64MiB`` or ``1.5GB``; a bare number counts bytes.
+
+    Raises
+    ------
+    ValueError
+        where it is no size, has an unknown unit, is negative, or is no whole number of bytes.
+    """
+    value = _parse(text, "size", SIZE_UNITS, "B")
+    if value.denominator != 1:
+        raise ValueError(f"size must be a whole number of bytes, not {text!r}")
+    return int(value)
+
+
+def parse_bandwidth(text: str) -> Fraction:
+    """Bytes per second, exactly, from ``150 GB/s``, ``150 GiB/s`` or ``1200 Gb/s``.
+
+    The unit is required: a bare number has meant both 10^9 and 2^30 in formats of this field.
+
+    Raises
+    ------
+    ValueError
+        where it is no bandwidth, has no unit or an unknown one, or is not positive.
+    """
+    value = _parse(text, "bandwidth", BANDWIDTH_UNITS, None)
+    if value == 0:
+        raise ValueError(f"bandwidth must be positive, not {text!r}")
+    return value
+
+
+def parse_time_ps(text: str) -> int:
+    """Whole picoseconds from ``500 ns`` or ``1.5 us``. The unit is required, but for zero.
+
+    Raises
+    ------
+    ValueError
+        where it is no time, has no unit or an unknown one, is negative, or is no whole number of
+        picoseconds.
+    """
+    value = _parse(text, "time", TIME_UNITS, "ps" if str(text).strip() in ("0", "0.0") else None)
+    if value.denominator != 1:
+        raise ValueError(f"time must be a whole number of picoseconds, not {text!r}")
+    return int(value)
+
+
+def _scaled(value: float, unit: str) -> str:
+    return f"{value:.4g} {unit}" if value < 1000 else f"{value:,.0f} {unit}"
+
+
+def format_size(count: int) -> str:
+    """For people: ``51.1 MB``. Powers of 10."""
+    for factor, unit in ((10**9, "GB"), (10**6, "MB"), (10**3, "kB")):
+        if count >= factor:
+            return _scaled(count / factor, unit)
+    return f"{count} B"
+
+
+def format_bandwidth(bytes_per_second: Fraction) -> str:
+    """For people: ``20 GB/s``, 10^9."""
+    return _scaled(float(bytes_per_second / 10**9), "GB/s")
+
+
+def format_time_ns(nanoseconds: float | Fraction) -> str:
+    """For people: ``1.234 ms``."""
+    value = float(nanoseconds)
+    for factor, unit in ((10**9, "s"), (10**6, "ms"), (10**3, "us")):
+        if value >= factor:
+            return _scaled(value / factor, unit)
+    return _scaled(value, "ns")

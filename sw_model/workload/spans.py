@@ -1,0 +1,102 @@
+"""Which dims of a real network a workload's collectives span."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from sw_model.errors import InputError
+from sw_model.topology import DimKind, Topology
+from sw_model.workload.layers import Span, Workload
+
+__all__ = ["span_dims", "split_for_group"]
+
+
+def span_dims(
+    span: Span, topology: Topology, model_parallel_npus: int | None = None
+) -> tuple[int, ...]:
+    """Indices of the dims of ``topology`` that ``span`` means, ascending.
+
+    Raises
+    ------
+    InputError
+        where the model-parallel group is no product of inner sizes: `split_for_group` comes first.
+    """
+    count = len(topology.dims)
+    inner = 0
+    if span in (Span.INNER, Span.OUTER):
+        inner = _inner_dims(topology, model_parallel_npus or 1)
+    dims: dict[Span, range] = {
+        Span.NONE: range(0),
+        Span.ALL: range(count),
+        Span.FIRST: range(min(1, count)),
+        Span.REST: range(1, count),
+        Span.INNER: range(inner),
+        Span.OUTER: range(inner, count),
+    }
+    return tuple(dims[span])
+
+
+def split_for_group(topology: Topology, workload: Workload) -> Topology:
+    """The topology in which ``workload``'s model-parallel group is a product of inner sizes.
+
+    Where the group ends inside a dim, that dim becomes two of the same kind, bandwidth and
+    latency: the collectives of the inner part and of the outer part take turns on its links only
+    in so far as a dim is a queue of its own, as in ASTRA-sim 1.0. A Switch or a FullyConnected dim
+    can be cut so; a Ring cut in two would need other wires, and is refused.
+
+    Raises
+    ------
+    InputError
+        where no cut gives the group.
+    """
+    group = workload.model_parallel_npus
+    if not workload.mode.is_transformer or group is None:
+        return topology
+    dims = []
+    left = group
+    for number, dim in enumerate(topology.dims, start=1):
+        if left > 1 and left % dim.size == 0:
+            left //= dim.size
+        elif left > 1:
+            if dim.size % left:
+                raise InputError(
+                    f"model_parallel_NPU_group must be a product of inner sizes of the network, "
+                    f"or divide the size of the dim in which it ends: {group} leaves {left} for "
+                    f"dim {number} of {dim.size} NPUs",
+                    path=workload.path,
+                    line=1,
+                )
+            if dim.kind not in (DimKind.SWITCH, DimKind.FULLY_CONNECTED):
+                raise InputError(
+                    f"model_parallel_NPU_group {group} ends inside dim {number}, and only a "
+                    f"Switch or FullyConnected dim can be split, not a {dim.kind.value}",
+                    path=workload.path,
+                    line=1,
+                )
+            dims.append(replace(dim, size=left))
+            dim = replace(dim, size=dim.size // left)
+            left = 1
+        dims.append(dim)
+    if left > 1:
+        raise InputError(
+            f"model_parallel_NPU_group must be at most the {topology.npus} NPUs of the network, "
+            f"not {group}",
+            path=workload.path,
+            line=1,
+        )
+    return Topology(tuple(dims))
+
+
+def _inner_dims(topology: Topology, group: int) -> int:
+    size = 1
+    for number, dim in enumerate(topology.dims):
+        if size == group:
+            return number
+        size *= dim.size
+    if size == group:
+        return len(topology.dims)
+    sizes = " x ".join(str(dim.size) for dim in topology.dims)
+    raise InputError(
+        f"the model-parallel group must be a product of the inner sizes of the network "
+        f"({sizes}), not {group}"
+    )
