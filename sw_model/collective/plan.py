@@ -2,8 +2,7 @@
 
 Sizes here are in *quanta*: the smallest piece a shard is cut into. It is one element for a pure
 transaction-level run and one flit's elements for the RTL, so that a shard always starts at a
-flit. Shard i of n quanta over P members is ``[i*n//P, (i+1)*n//P)`` (2-ace *Shards*; cutting at
-flits is decided here). An empty shard is neither sent nor received.
+flit. Shard i of n quanta over P members is ``[i*n//P, (i+1)*n//P)`` (decided here). An empty shard is neither sent nor received.
 
 A chunk at *position* p is resident in one buffer of partition p on every rank: position 0 before
 its first phase, position k after phase k. The phase k moves it from its *source* buffer
@@ -18,9 +17,26 @@ from dataclasses import dataclass, field
 from sw_model.topology import Topology
 
 __all__ = [
-    "Operation", "Algorithm", "Collective", "Phase", "SendStep", "ReceiveStep", "RankSteps",
-    "Piece", "ChunkPlan", "BufferUse", "LoadSlot", "OpSlot", "StoreSlot", "CollectivePlan",
+    "ELEMENT_BYTES",
+    "Algorithm",
+    "BufferUse",
+    "ChunkPlan",
+    "Collective",
+    "CollectivePlan",
+    "LoadSlot",
+    "OpSlot",
+    "Operation",
+    "Phase",
+    "Piece",
+    "RankSteps",
+    "ReceiveStep",
+    "SendStep",
+    "StoreSlot",
 ]  # fmt: skip
+
+
+#: Bytes of one element of each data type.
+ELEMENT_BYTES = {"fp16": 2, "bf16": 2, "fp32": 4, "int32": 4}
 
 
 class Operation(enum.Enum):
@@ -53,7 +69,8 @@ class Collective:
     data_type : "fp16", "bf16", "fp32" or "int32"
     operator : "sum", "max" or "min"
     traffic_class : "mp", "pp" or "dp"
-    dims : indices of the dims it spans, ascending; other dims hold independent groups
+    dims : indices of the dims it spans, ascending; other dims hold independent groups. None at
+        all, ``()``, is a group of one: the result is a copy of the source
     name : for reports
     """
 
@@ -64,6 +81,27 @@ class Collective:
     traffic_class: str = "dp"
     dims: tuple[int, ...] = ()
     name: str = ""
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.elements, int) or self.elements < 0:
+            raise ValueError(
+                f"elements must be a whole number of at least 0, not {self.elements!r}"
+            )
+        _choice("data_type", self.data_type, tuple(ELEMENT_BYTES))
+        _choice("operator", self.operator, ("sum", "max", "min"))
+        _choice("traffic_class", self.traffic_class, ("mp", "pp", "dp"))
+        if list(self.dims) != sorted(set(self.dims)) or any(d < 0 for d in self.dims):
+            raise ValueError(f"dims must be ascending dim indices, not {self.dims!r}")
+
+    @property
+    def element_bytes(self) -> int:
+        """Bytes of one element."""
+        return ELEMENT_BYTES[self.data_type]
+
+
+def _choice(name: str, value: str, known: tuple[str, ...]) -> None:
+    if value not in known:
+        raise ValueError(f"{name} must be one of {', '.join(known)}, not {value!r}")
 
 
 @dataclass(frozen=True)
@@ -145,18 +183,29 @@ class Piece:
 
 @dataclass(frozen=True)
 class ChunkPlan:
-    """One chunk: its size and the ordered phases it goes through on every rank."""
+    """One chunk: its place in the payload and the ordered phases it goes through on every rank.
+
+    Attributes
+    ----------
+    index : its number
+    quanta : resident on every rank before the first phase
+    phases : in order
+    offset, extent : the range ``[offset, offset + extent)`` of quanta that it takes, of the
+        payload (all-reduce) or of *every* rank's block of it (reduce-scatter, all-gather,
+        all-to-all); it ends earlier where the payload or the block does
+    """
 
     index: int
     quanta: int
     phases: tuple[Phase, ...]
+    offset: int = 0
+    extent: int = 0
 
 
 @dataclass(frozen=True)
 class BufferUse:
     """Who owns an SRAM buffer: buffer ``buffer`` of partition ``partition``, for the
-    ``epoch``-th time since reset (0 is the first). Chosen by the planner, not by run-time timing
-    (2-ace *Order, admission and deadlock*, rules 1 and 3)."""
+    ``epoch``-th time since reset (0 is the first). Chosen by the planner, not by run-time timing (docs/plan.md)."""
 
     partition: int
     buffer: int
@@ -204,6 +253,9 @@ class CollectivePlan:
     sequence : all slots in the order in which the planner's feasible execution starts them, as
         ("load", i), ("op", dim, i), ("store", i): the order of the records in a descriptor
     padding_bytes : bytes moved that are no payload (last flits), per rank
+    notes : what the user should be told, for reports
+    makespan_ps : end of the planner's own execution, counted from its start; a coarse figure
+    derived : memo of what follows from the rest (steps by rank); never compared
     """
 
     collective: Collective
@@ -216,3 +268,5 @@ class CollectivePlan:
     sequence: tuple[tuple, ...]
     padding_bytes: int = 0
     notes: tuple[str, ...] = field(default=())
+    makespan_ps: int = 0
+    derived: dict = field(default_factory=dict, init=False, repr=False, compare=False)

@@ -1,0 +1,55 @@
+"""The baseline schedule: every chunk visits the dims in the same order.
+
+Reduce-scatter from dim 1 outwards, all-gather back from the outermost dim to dim 1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+from sw_model.collective.plan import Operation, Phase
+from sw_model.schedule.phases import Turn, build_phases
+from sw_model.topology import Topology
+
+__all__ = ["Baseline", "active_dims", "baseline_phases"]
+
+
+def active_dims(topology: Topology, dims: Sequence[int]) -> tuple[int, ...]:
+    """The dims of a group on which there is somebody to talk to, innermost first."""
+    return tuple(d for d in sorted(dims) if topology.dims[d].size > 1)
+
+
+def baseline_phases(
+    operation: Operation, topology: Topology, dims: Sequence[int], turn: Turn
+) -> tuple[Phase, ...]:
+    """Phases of every chunk under the baseline."""
+    order = active_dims(topology, dims)
+    if operation is Operation.ALL_TO_ALL:
+        return build_phases(operation, topology, gather=order)
+    scatter = order if operation is not Operation.ALL_GATHER else ()
+    gather = order[::-1] if operation is not Operation.REDUCE_SCATTER else ()
+    return build_phases(operation, topology, scatter=scatter, gather=gather, turn=turn)
+
+
+@dataclass(frozen=True)
+class Baseline:
+    """Scheduler: the fixed order.
+
+    Parameters
+    ----------
+    turn : whether the turning point is one phase
+    """
+
+    turn: Turn = Turn.MERGED
+
+    def schedule(
+        self,
+        operation: Operation,
+        topology: Topology,
+        dims: Sequence[int],
+        sizes: Sequence[Fraction | int],
+    ) -> list[tuple[Phase, ...]]:
+        """Phases of every chunk; see :meth:`sw_model.schedule.themis.Themis.schedule`."""
+        return [baseline_phases(operation, topology, dims, self.turn)] * len(sizes)

@@ -1,0 +1,136 @@
+"""How a payload is cut into chunks.
+
+At most the wanted number of chunks, and more where an engine's buffers are too small for them.
+Chunks are equal but for the last. An all-reduce chunk is a multiple of the product of the dims'
+sizes where there is enough payload, so that all shards of all but the last chunk are equal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from math import prod
+
+from sw_model.collective.geometry import Blocks, largest_resident
+from sw_model.collective.plan import Collective, Operation, Phase
+from sw_model.errors import InputError
+from sw_model.topology import Topology
+
+__all__ = ["Cut", "Payload", "largest_extent"]
+
+
+@dataclass(frozen=True)
+class Cut:
+    """One chunk's share: quanta ``[offset, offset + extent)`` of the payload or of every block, and
+    the quanta resident on a rank before its first phase."""
+
+    offset: int
+    extent: int
+    quanta: int
+
+
+@dataclass(frozen=True)
+class Payload:
+    """What there is to cut.
+
+    Parameters
+    ----------
+    collective, topology : whose
+    quantum : elements of a quantum
+
+    Raises
+    ------
+    InputError
+        where a rank's block of a reduce-scatter or all-gather is not whole quanta.
+    """
+
+    collective: Collective
+    topology: Topology
+    quantum: int
+
+    def __post_init__(self) -> None:
+        blocks = self.blocks
+        if self.collective.operation is Operation.ALL_REDUCE or self.group == 1:
+            return
+        if self.quantum > 1 and (not blocks.even or blocks.largest % self.quantum):
+            width = self.quantum * self.collective.element_bytes
+            per_rank = "" if self.collective.operation is Operation.ALL_GATHER else " per rank"
+            raise InputError(
+                f"the payload of a {self.collective.operation.value} must be whole flits of "
+                f"{width} bytes ({self.quantum} elements){per_rank}, not "
+                f"{self.collective.elements} elements"
+                + (f" over {self.group} ranks" if per_rank else "")
+            )
+
+    @property
+    def group(self) -> int:
+        """Ranks of one group."""
+        return prod(self.topology.dims[d].size for d in self.collective.dims)
+
+    @property
+    def blocks(self) -> Blocks:
+        """The payload as a block per rank."""
+        whole = self.collective.elements
+        if self.collective.operation is Operation.ALL_GATHER:
+            whole *= self.group
+        return Blocks(elements=whole, group=self.group)
+
+    @property
+    def extent(self) -> int:
+        """Quanta to cut: of the payload (all-reduce), else of the largest block."""
+        if self.collective.operation is Operation.ALL_REDUCE:
+            return -(-self.collective.elements // self.quantum)
+        return -(-self.blocks.largest // self.quantum)
+
+    def cut(self, chunks: int, limit: int | None) -> list[Cut]:
+        """Chunks of at most ``limit`` quanta of extent (None: of any size)."""
+        total = self.extent
+        if total == 0:
+            return []
+        grain = self.group if self.collective.operation is Operation.ALL_REDUCE else 1
+        if limit is not None:
+            grain = 1 if grain > limit else grain
+            limit -= limit % grain
+            chunks = max(chunks, -(-total // limit))
+        each = -(-total // chunks)
+        each += -each % grain
+        return [
+            Cut(offset, extent, self._quanta(offset, extent))
+            for offset in range(0, total, each)
+            for extent in (min(each, total - offset),)
+        ]
+
+    def _quanta(self, offset: int, extent: int) -> int:
+        if self.collective.operation is not Operation.REDUCE_SCATTER:
+            return extent
+        if self.quantum == 1:
+            return self.blocks.sliced(offset, extent)
+        return extent * self.group
+
+
+def largest_extent(
+    operation: Operation,
+    phases: Sequence[Phase],
+    sizes: Sequence[int],
+    room: Callable[[int, int], int | None],
+) -> int | None:
+    """The largest extent with which a chunk fits in every buffer of its way; None where any does.
+
+    ``room(position, last)`` is the quanta of a buffer for data at ``position`` of ``last``.
+    """
+    last = len(phases)
+    rooms = [room(position, last) for position in range(last + 1)]
+    if all(r is None for r in rooms):
+        return None
+
+    def fits(extent: int) -> bool:
+        need = largest_resident(operation, phases, sizes, extent)
+        return all(r is None or n <= r for n, r in zip(need, rooms, strict=True))
+
+    low, high = 0, 1
+    while fits(high):
+        low, high = high, 2 * high
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if fits(middle) else (low, middle)
+    return low

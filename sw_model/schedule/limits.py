@@ -1,0 +1,64 @@
+"""What an endpoint can hold and move, as far as the planner must respect it."""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass, field
+from fractions import Fraction
+
+from sw_model.platform import Platform
+
+__all__ = ["Limits", "PlannerState"]
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Limits of one endpoint, for one class of traffic. None is no limit.
+
+    Parameters
+    ----------
+    contexts : ops of one dim that may be under way; op k waits for the end of op k - contexts
+    buffers : by partition, (number of buffers, bytes of each)
+    memory_bandwidth : bytes per second of TX DMA, and of RX DMA
+    read_latency_ps, write_latency_ps : of the memory
+    """
+
+    contexts: int | None = None
+    buffers: tuple[tuple[int, int], ...] | None = None
+    memory_bandwidth: Fraction | None = None
+    read_latency_ps: int = 0
+    write_latency_ps: int = 0
+
+    @classmethod
+    def of(cls, platform: Platform) -> Limits:
+        """The limits of a platform's engines."""
+        engine, memory, clock = platform.engine, platform.memory, platform.clock_hz
+        return cls(
+            contexts=engine.contexts,
+            buffers=tuple((p.buffers, p.flits * engine.flit_bytes) for p in engine.partitions),
+            memory_bandwidth=Fraction(engine.flit_bytes * clock),
+            read_latency_ps=memory.read_latency * 10**12 // clock,
+            write_latency_ps=memory.write_latency * 10**12 // clock,
+        )
+
+
+@dataclass
+class PlannerState:
+    """What one collective leaves to the next of its class: the order in which the buffers of every
+    partition became free, and how often each was used. It advances at every plan, and only then.
+
+    Attributes
+    ----------
+    free : by partition, numbers of the free buffers, longest free first
+    uses : by partition, by buffer, how often it was taken since reset: the next owner's epoch
+    """
+
+    free: dict[int, deque[int]] = field(default_factory=dict)
+    uses: dict[int, list[int]] = field(default_factory=dict)
+
+    def copy(self) -> PlannerState:
+        """An independent copy."""
+        return PlannerState(
+            {p: deque(numbers) for p, numbers in self.free.items()},
+            {p: list(counts) for p, counts in self.uses.items()},
+        )

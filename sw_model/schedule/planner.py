@@ -1,0 +1,291 @@
+"""From a collective to its plan: chunks, their phases, and every order that an engine enforces.
+
+The scheduler chooses the phases of each chunk; the planner then runs them once, coarsely, under the
+limits of the engine (``sw_model.schedule.execution``), and writes down what it did: which buffer
+each chunk has at each position, the order of ops on each dim, of loads and of stores. Every rank
+enforces these orders, so whatever the timing, what this one execution could do the ranks can do
+(the argument is in docs/plan.md).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+from functools import lru_cache
+from math import lcm
+from typing import Protocol
+
+from sw_model.collective.geometry import largest_resident
+from sw_model.collective.plan import ChunkPlan, Collective, CollectivePlan, Operation, Phase
+from sw_model.collective.traffic import phase_traffic
+from sw_model.errors import InputError, nearest
+from sw_model.platform import Platform
+from sw_model.schedule.baseline import Baseline
+from sw_model.schedule.chunking import Cut, Payload, largest_extent
+from sw_model.schedule.execution import Intra, Job, Stage, execute
+from sw_model.schedule.limits import Limits, PlannerState
+from sw_model.schedule.themis import Themis
+from sw_model.topology import Topology
+
+__all__ = ["SCHEDULERS", "Scheduler", "plan_collective"]
+
+
+class Scheduler(Protocol):
+    """What chooses the phases of every chunk."""
+
+    def schedule(
+        self,
+        operation: Operation,
+        topology: Topology,
+        dims: Sequence[int],
+        sizes: Sequence[Fraction | int],
+    ) -> list[tuple[Phase, ...]]:
+        """Phases of every chunk; ``sizes`` in bytes, where each chunk is largest."""
+        ...
+
+
+#: Schedulers by name, with their defaults.
+SCHEDULERS: dict[str, Scheduler] = {"baseline": Baseline(), "themis": Themis()}
+
+
+def plan_collective(
+    collective: Collective,
+    where: Platform | Topology,
+    *,
+    scheduler: str | Scheduler = "themis",
+    intra: str | Intra = Intra.SCF,
+    chunks: int = 64,
+    quantum: int | None = None,
+    state: PlannerState | None = None,
+    limits: Limits | None = None,
+    serial_latency: bool = False,
+) -> CollectivePlan:
+    """Plan one collective.
+
+    Parameters
+    ----------
+    collective : what
+    where : a platform, whose engines then set the limits and whose flit sets the quantum; or a
+        topology alone, without limits and in elements
+    scheduler : a name of :data:`SCHEDULERS`, or a scheduler
+    intra : "fifo" or "scf"
+    chunks : at most so many, and more only where a chunk would not fit into the engine's buffers
+    quantum : elements of a quantum
+    state : of the class it runs in; advanced. A new one by default
+    limits : in place of the platform's
+    serial_latency : charge the step latency to the dim, instead of letting other ops use it then
+
+    Returns
+    -------
+    CollectivePlan
+        without chunks for an empty collective.
+
+    Raises
+    ------
+    InputError
+        for an unknown name, less than one chunk, dims that the topology does not have, a payload
+        that is no whole flits per rank where it must be, buffers that hold no quantum.
+    """
+    platform = where if isinstance(where, Platform) else None
+    topology = where.topology if isinstance(where, Platform) else where
+    if limits is None:
+        limits = Limits.of(platform) if platform is not None else Limits()
+    if quantum is None:
+        width = platform.engine.flit_bytes if platform is not None else collective.element_bytes
+        quantum = width // collective.element_bytes
+    chosen = _scheduler(scheduler)
+    rule = _intra(intra)
+    if not isinstance(chunks, int) or chunks < 1:
+        raise InputError(f"chunks must be at least 1, not {chunks!r}")
+    if not isinstance(quantum, int) or quantum < 1:
+        raise InputError(f"quantum must be at least 1 element, not {quantum!r}")
+    if any(d >= len(topology.dims) for d in collective.dims):
+        raise InputError(
+            f"dims must be among the {len(topology.dims)} dims of the topology, "
+            f"not {collective.dims!r}"
+        )
+    payload = Payload(collective, topology, quantum)
+    cuts, phases = _cut_and_schedule(payload, chosen, chunks, limits)
+    plans = tuple(
+        ChunkPlan(index, cut.quanta, phase, cut.offset, cut.extent)
+        for index, (cut, phase) in enumerate(zip(cuts, phases, strict=True))
+    )
+
+    state = PlannerState() if state is None else state
+    clock = _Clock(topology, limits, quantum * collective.element_bytes, serial_latency)
+    last = max((len(p) for p in phases), default=0)
+    buffers: list[int | None]
+    if limits.buffers is None:
+        buffers = [None] * (last + 1)
+    else:
+        buffers = [number for number, _ in limits.buffers]
+    made: dict[tuple, Job] = {}
+    jobs = []
+    for cut, phase in zip(cuts, phases, strict=True):
+        key = (cut.quanta, cut.extent, id(phase))
+        if key not in made:
+            made[key] = clock.job(collective.operation, phase, cut, len(buffers))
+        jobs.append(made[key])
+    run = execute(
+        jobs,
+        dims=len(topology.dims),
+        contexts=limits.contexts,
+        buffers=buffers,
+        intra=rule,
+        state=state,
+        read_latency=clock.of_ps(limits.read_latency_ps),
+        write_latency=clock.of_ps(limits.write_latency_ps),
+    )
+    notes: tuple[str, ...] = ()
+    if len(cuts) < chunks and payload.extent:
+        notes = (f"{len(cuts)} chunks instead of {chunks}: there is no more to cut",)
+    elif len(cuts) > chunks:
+        notes = (f"{len(cuts)} chunks instead of {chunks}: a chunk must fit into a buffer",)
+    return CollectivePlan(
+        collective=collective,
+        topology=topology,
+        quantum=quantum,
+        chunks=plans,
+        loads=tuple(run.loads),
+        ops=tuple(tuple(ops) for ops in run.ops),
+        stores=tuple(run.stores),
+        sequence=tuple(run.sequence),
+        padding_bytes=_padding(payload),
+        notes=notes,
+        makespan_ps=-(-run.end * 10**12 // clock.unit),
+    )
+
+
+def _scheduler(scheduler: str | Scheduler) -> Scheduler:
+    if not isinstance(scheduler, str):
+        return scheduler
+    if scheduler not in SCHEDULERS:
+        raise InputError(f"unknown scheduler {scheduler!r}{nearest(scheduler, SCHEDULERS)}")
+    return SCHEDULERS[scheduler]
+
+
+def _intra(intra: str | Intra) -> Intra:
+    try:
+        return Intra(intra)
+    except ValueError:
+        known = [rule.value for rule in Intra]
+        raise InputError(f"unknown intra-dim order {intra!r}{nearest(str(intra), known)}") from None
+
+
+def _padding(payload: Payload) -> int:
+    """Bytes that fill the last flits of a rank's payload."""
+    elements = payload.collective.elements
+    return (-elements % payload.quantum) * payload.collective.element_bytes
+
+
+def _cut_and_schedule(
+    payload: Payload, scheduler: Scheduler, chunks: int, limits: Limits
+) -> tuple[list[Cut], list[tuple[Phase, ...]]]:
+    """Chunks, and phases of each, such that every chunk fits in the buffers on its way."""
+    collective, topology = payload.collective, payload.topology
+    operation = collective.operation
+    quantum_bytes = payload.quantum * collective.element_bytes
+    sizes = [dim.size for dim in topology.dims]
+
+    def room(position: int, last: int) -> int | None:
+        if limits.buffers is None:
+            return None
+        if last >= len(limits.buffers):
+            raise InputError(
+                f"a chunk of {last} phases needs {last + 1} partitions, "
+                f"and the engine has {len(limits.buffers)}"
+            )
+        _, size = limits.buffers[_partition(position, last, len(limits.buffers))]
+        return size // quantum_bytes
+
+    limit: int | None = None
+    grown = 1 if operation is not Operation.REDUCE_SCATTER else payload.group
+    if operation is Operation.ALL_GATHER:
+        grown = payload.group
+    while True:
+        cuts = payload.cut(chunks, limit)
+        largest = [cut.extent * grown * quantum_bytes for cut in cuts]
+        phases = scheduler.schedule(operation, topology, collective.dims, largest)
+        allowed = [
+            extent
+            for extent in (
+                largest_extent(operation, p, sizes, room)
+                for p in {id(p): p for p in phases}.values()
+            )
+            if extent is not None
+        ]
+        if not allowed or max(cut.extent for cut in cuts) <= min(allowed):
+            return cuts, phases
+        limit = min(allowed)
+        if limit < 1:
+            raise InputError(
+                f"the engine's buffers are too small for one quantum of {quantum_bytes} bytes "
+                f"per shard of a {operation.value} over {payload.group} ranks"
+            )
+
+
+def _partition(position: int, last: int, partitions: int) -> int:
+    """The partition of a position: its own number, but the last position has the last one.
+
+    A chunk without any phase is stored from where it was loaded.
+    """
+    return partitions - 1 if position == last and last > 0 else position
+
+
+class _Clock:
+    """Turns bytes and picoseconds into whole units of time, exactly.
+
+    Attributes
+    ----------
+    unit : units in a second
+    """
+
+    def __init__(
+        self, topology: Topology, limits: Limits, quantum_bytes: int, serial_latency: bool
+    ) -> None:
+        self.dims = topology.dims
+        self.serial_latency = serial_latency
+        self.memory = limits.memory_bandwidth
+        per_quantum = [quantum_bytes / dim.bandwidth for dim in topology.dims]
+        if self.memory is not None:
+            per_quantum.append(quantum_bytes / self.memory)
+        latencies = [dim.latency_ps for dim in topology.dims]
+        latencies += [limits.read_latency_ps, limits.write_latency_ps]
+        fractions = per_quantum + [Fraction(ps, 10**12) for ps in latencies]
+        self.unit = lcm(*(f.denominator for f in fractions))
+        self.quantum = [int(f * self.unit) for f in per_quantum]
+
+    def of_ps(self, ps: int) -> int:
+        """A latency in units."""
+        return int(Fraction(ps * self.unit, 10**12))
+
+    def job(self, operation: Operation, phases: Sequence[Phase], cut: Cut, partitions: int) -> Job:
+        """What the execution must know of a chunk."""
+        sizes = [dim.size for dim in self.dims]
+        resident = largest_resident(operation, phases, sizes, cut.extent)
+        resident[0] = cut.quanta
+        stages = []
+        for position, phase in enumerate(phases):
+            whole = resident[position]
+            if phase.operation is Operation.ALL_GATHER:
+                whole = resident[position + 1]
+            where = self.dims[phase.dim]
+            traffic = phase_traffic(phase.operation, phase.algorithm, where.size, whole)
+            busy = _ceil(traffic.port) * self.quantum[phase.dim]
+            latency = traffic.steps * self.of_ps(where.latency_ps)
+            if self.serial_latency:
+                busy, latency = busy + latency, 0
+            stages.append(Stage(phase.dim, busy, latency))
+        last = len(phases)
+        flit = self.quantum[-1] if self.memory is not None else 0
+        return Job(
+            stages=tuple(stages),
+            partitions=tuple(_partition(p, last, partitions) for p in range(last + 1)),
+            load=resident[0] * flit,
+            store=resident[last] * flit,
+        )
+
+
+@lru_cache(maxsize=65536)
+def _ceil(value: Fraction) -> int:
+    return -(-value.numerator // value.denominator)
