@@ -106,7 +106,6 @@ class Construction:
         return sum(mode_bits(switch.kind, self.middle_copies) for switch in self.switches)
 
 
-@cache
 def construct(ports: int, middle_copies: int) -> Construction:
     """Build FRED_m(P).
 
@@ -116,6 +115,11 @@ def construct(ports: int, middle_copies: int) -> Construction:
         where ``ports`` is not in 2..64 or ``middle_copies`` is below 2.
     """
     check_size(ports, middle_copies)
+    return _construct(ports, middle_copies)
+
+
+@cache
+def _construct(ports: int, middle_copies: int) -> Construction:
     numbers = iter(range(1 << 62))
     inputs = tuple(next(numbers) for _ in range(ports))
     outputs = tuple(next(numbers) for _ in range(ports))

@@ -154,6 +154,8 @@ def split(ports: int, middle_copies: int, flows: Iterable[Flow]) -> tuple[Config
     masks = [_masks(flow) for flow in flows]
     router = _router(middle_copies)
     overlaps = conflicts(masks)
+    if not flows:
+        return ()
     for count in range(_clique(overlaps), len(flows) + 1):
         colours = colour(
             overlaps,
@@ -162,8 +164,7 @@ def split(ports: int, middle_copies: int, flows: Iterable[Flow]) -> tuple[Config
         ).colours
         if colours is not None:
             break
-    else:
-        return ()
+    assert colours is not None, "every flow routes alone"
     configurations = []
     for own in range(max(colours) + 1):
         chosen = [flow for flow, c in zip(flows, colours, strict=True) if c == own]
