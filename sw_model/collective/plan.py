@@ -2,7 +2,8 @@
 
 Sizes here are in *quanta*: the smallest piece a shard is cut into. It is one element for a pure
 transaction-level run and one flit's elements for the RTL, so that a shard always starts at a
-flit. Shard i of n quanta over P members is ``[i*n//P, (i+1)*n//P)`` (decided here). An empty shard is neither sent nor received.
+flit. Shard i of n quanta over P members is ``[i*n//P, (i+1)*n//P)`` (decided here). An empty shard
+is neither sent nor received.
 
 A chunk at *position* p is resident in one buffer of partition p on every rank: position 0 before
 its first phase, position k after phase k. The phase k moves it from its *source* buffer
@@ -205,7 +206,8 @@ class ChunkPlan:
 @dataclass(frozen=True)
 class BufferUse:
     """Who owns an SRAM buffer: buffer ``buffer`` of partition ``partition``, for the
-    ``epoch``-th time since reset (0 is the first). Chosen by the planner, not by run-time timing (docs/plan.md)."""
+    ``epoch``-th time since reset (0 is the first). Chosen by the planner, not by run-time timing
+    (docs/plan.md)."""
 
     partition: int
     buffer: int
