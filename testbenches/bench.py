@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 from cocotb.clock import Clock
 from cocotb.triggers import FallingEdge, RisingEdge
 
-__all__ = ["Part", "Bench"]
+__all__ = ["Bench", "Part"]
 
 
 class Part:

@@ -19,8 +19,15 @@ from typing import Any
 from testbenches.bench import Part
 
 __all__ = [
-    "StreamRuleError", "StreamMonitor", "StreamSource", "StreamSink",
-    "never", "always", "random_stalls", "bursty_stalls", "stall_pattern",
+    "StreamMonitor",
+    "StreamRuleError",
+    "StreamSink",
+    "StreamSource",
+    "always",
+    "bursty_stalls",
+    "never",
+    "random_stalls",
+    "stall_pattern",
 ]  # fmt: skip
 
 Stalls = Iterator[bool]

@@ -18,7 +18,7 @@ import ml_dtypes
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["OPERATORS", "ELEMENT_TYPES", "ElementType", "element_type", "canonical", "reduce"]
+__all__ = ["ELEMENT_TYPES", "OPERATORS", "ElementType", "canonical", "element_type", "reduce"]
 
 OPERATORS = ("sum", "max", "min")
 
