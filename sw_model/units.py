@@ -14,12 +14,14 @@ from fractions import Fraction
 
 __all__ = [
     "BANDWIDTH_UNITS",
+    "FREQUENCY_UNITS",
     "SIZE_UNITS",
     "TIME_UNITS",
     "format_bandwidth",
     "format_size",
     "format_time_ns",
     "parse_bandwidth",
+    "parse_frequency",
     "parse_number",
     "parse_size",
     "parse_time_ps",
@@ -52,6 +54,15 @@ TIME_UNITS = {
     "s": Fraction(10**12),
 }
 
+#: Hertz in one of each unit of frequency.
+FREQUENCY_UNITS = {f"{prefix}Hz": Fraction(_PREFIXES[prefix]) for prefix in ("", "k", "M", "G")}
+
+_EXAMPLES = {
+    "size": "64MiB",
+    "bandwidth": "150 GB/s",
+    "time": "500 ns",
+    "frequency": "1.25 GHz",
+}
 _QUANTITY = re.compile(
     r"\s*(?P<number>[+-]?(?:\d[\d_]*(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?)\s*(?P<unit>[^\s\d].*?)?\s*"
 )
@@ -75,7 +86,7 @@ def parse_number(text: str | int | float) -> Fraction:
 
 
 def _parse(text: str | int, what: str, units: dict[str, Fraction], default: str | None) -> Fraction:
-    example = {"size": "64MiB", "bandwidth": "150 GB/s", "time": "500 ns"}[what]
+    example = _EXAMPLES[what]
     match = None if isinstance(text, bool) else _QUANTITY.fullmatch(str(text))
     if match is None:
         raise ValueError(f"{what} must be a number and a unit such as {example!r}, not {text!r}")
@@ -134,6 +145,21 @@ def parse_time_ps(text: str) -> int:
     value = _parse(text, "time", TIME_UNITS, "ps" if str(text).strip() in ("0", "0.0") else None)
     if value.denominator != 1:
         raise ValueError(f"time must be a whole number of picoseconds, not {text!r}")
+    return int(value)
+
+
+def parse_frequency(text: str) -> int:
+    """Whole hertz from ``1.25 GHz``. The unit is required.
+
+    Raises
+    ------
+    ValueError
+        where it is no frequency, has no unit or an unknown one, is not positive, or is no whole
+        number of hertz.
+    """
+    value = _parse(text, "frequency", FREQUENCY_UNITS, None)
+    if value == 0 or value.denominator != 1:
+        raise ValueError(f"frequency must be a positive whole number of hertz, not {text!r}")
     return int(value)
 
 
