@@ -48,7 +48,5 @@ def test_a_full_memory_is_refused():
 
 
 def test_the_number_of_modes_is_checked():
-    with pytest.raises(
-        ValueError, match=exactly("a configuration of FRED_2(4) must have 6 modes, not 1")
-    ):
+    with refused("a configuration of FRED_2(4) must have 6 modes, not 1"):
         Configuration(4, 2, (), (STRAIGHT,))
