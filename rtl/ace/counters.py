@@ -1,0 +1,123 @@
+"""The engine's counters."""
+
+from amaranth.hdl import Module, unsigned
+from amaranth.lib import data, wiring
+from amaranth.lib.wiring import In, Out
+
+from rtl.ace.status import DimEvents
+
+__all__ = ["COUNTER_BITS", "DimCounters", "EngineCounters", "engine_counters", "Counters"]
+
+COUNTER_BITS = 48
+"""2**48 cycles are more than two days at 1.25 GHz."""
+
+_count = unsigned(COUNTER_BITS)
+
+
+class DimCounters(data.Struct):
+    """Sums of :class:`rtl.ace.status.DimEvents`, under the names of the whole.
+
+    Members
+    -------
+    flits_sent, headers_sent, flits_received, reductions : flits
+    stall_link, stall_grant, stall_data, stall_operation : cycles
+    context_cycles : cycles, summed over contexts in use
+    """
+
+    flits_sent: _count
+    headers_sent: _count
+    flits_received: _count
+    reductions: _count
+    stall_link: _count
+    stall_grant: _count
+    stall_data: _count
+    stall_operation: _count
+    context_cycles: _count
+
+
+EVENTS = {
+    "flits_sent": "flit_sent",
+    "headers_sent": "header_sent",
+    "flits_received": "flit_received",
+    "reductions": "reduced",
+    "stall_link": "stall_link",
+    "stall_grant": "stall_grant",
+    "stall_data": "stall_data",
+    "stall_operation": "stall_operation",
+    "context_cycles": "contexts",
+}
+
+
+class EngineCounters(data.Struct):
+    """Counters of what all dims share.
+
+    Members
+    -------
+    memory_read_bytes, memory_written_bytes : payload
+    descriptor_bytes : records executed, END included
+    descriptor_fetched_bytes : what was read for them, with what was dropped behind END
+    records_refused : records of unknown kind or dim
+    completions : collectives completed
+    """
+
+    memory_read_bytes: _count
+    memory_written_bytes: _count
+    descriptor_bytes: _count
+    descriptor_fetched_bytes: _count
+    records_refused: _count
+    completions: _count
+
+
+def engine_counters(dims: int) -> data.StructLayout:
+    """All counters of an engine: ``engine``, and ``dims``, an array of :class:`DimCounters`."""
+    return data.StructLayout(
+        {"engine": EngineCounters, "dims": data.ArrayLayout(DimCounters, dims)}
+    )
+
+
+class Counters(wiring.Component):
+    """Adds up events.
+
+    Parameters
+    ----------
+    dims : number of dims
+    flit_bytes : bounds the byte amounts of one cycle
+
+    Members
+    -------
+    dim_events : In(array of DimEvents)
+    amounts : In({name of an engine counter: amount of this cycle})
+    counts : Out(engine_counters(dims))
+
+    Notes
+    -----
+    Events of cycle t show in t + 1. Counters wrap at 2**48; reset clears them.
+    """
+
+    def __init__(self, *, dims: int, flit_bytes: int):
+        self.dims = dims
+        self.flit_bytes = flit_bytes
+        width = max(flit_bytes.bit_length(), 6)
+        amounts = data.StructLayout({name: width for name, _ in EngineCounters.as_shape()})
+        super().__init__(
+            {
+                "dim_events": In(data.ArrayLayout(DimEvents, dims)),
+                "amounts": In(amounts),
+                "counts": Out(engine_counters(dims)),
+            }
+        )
+
+    def elaborate(self, platform):
+        m = Module()
+        for name, _ in EngineCounters.as_shape():
+            amount = self.amounts[name]
+            counter = self.counts.engine[name]
+            with m.If(amount != 0):
+                m.d.sync += counter.eq(counter + amount)
+        for dim in range(self.dims):
+            for name, event in EVENTS.items():
+                amount = self.dim_events[dim][event]
+                counter = self.counts.dims[dim][name]
+                with m.If(amount != 0):
+                    m.d.sync += counter.eq(counter + amount)
+        return m

@@ -1,0 +1,100 @@
+"""The ACE endpoint: the engine with the port buffers of its links."""
+
+from amaranth.hdl import Cat, Module, unsigned
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from rtl.ace.counters import engine_counters
+from rtl.ace.engine import AceEngine
+from rtl.ace.memory_port import ADDRESS_BITS, MemoryReadSignature, MemoryWriteSignature
+from rtl.ace.parameters import AceParameters
+from rtl.ace.status import DimStatus
+from rtl.link.receiver import LinkReceiver
+from rtl.link.transmitter import LinkTransmitter
+from rtl.link.wire import LinkWire
+
+__all__ = ["AceEndpoint"]
+
+
+class AceEndpoint(wiring.Component):
+    """What stands beside an NPU: memory ports on one side, the wires of its dims on the other.
+
+    Parameters
+    ----------
+    parameters : all of them; of each dim, ``rate``, ``credits`` and ``depth`` set its link ends
+
+    Members
+    -------
+    doorbell, memory_read, memory_write, completion, idle, counters, status
+        As of :class:`AceEngine`.
+    send : Out(LinkWire) × dims
+        To the next coordinate of a Ring, to the switch of a Fred dim.
+    receive : In(LinkWire) × dims
+        From the previous coordinate, or from the switch.
+    activity : Out(1)
+        A flit left or came, a beat of memory moved, or a completion was taken, in this cycle.
+    overrun : Out(dims)
+        A receiver was sent more flits than it has room for.
+    """
+
+    def __init__(self, *, parameters: AceParameters):
+        self.parameters = parameters
+        flit_bytes = parameters.flit_bytes
+        dims = len(parameters.dims)
+        super().__init__(
+            {
+                "doorbell": In(stream.Signature(unsigned(ADDRESS_BITS))),
+                "memory_read": Out(MemoryReadSignature(flit_bytes=flit_bytes)),
+                "memory_write": Out(MemoryWriteSignature(flit_bytes=flit_bytes)),
+                "send": Out(LinkWire(flit_bytes)).array(dims),
+                "receive": In(LinkWire(flit_bytes)).array(dims),
+                "completion": Out(stream.Signature(unsigned(16))),
+                "idle": Out(1),
+                "activity": Out(1),
+                "overrun": Out(dims),
+                "counters": Out(engine_counters(dims)),
+                "status": Out(data.ArrayLayout(DimStatus, dims)),
+            }
+        )
+
+    def elaborate(self, platform):
+        m = Module()
+        p = self.parameters
+        m.submodules.engine = engine = AceEngine(parameters=p)
+        wiring.connect(m, wiring.flipped(self.doorbell), engine.doorbell)
+        wiring.connect(m, engine.memory_read, wiring.flipped(self.memory_read))
+        wiring.connect(m, engine.memory_write, wiring.flipped(self.memory_write))
+        wiring.connect(m, engine.completion, wiring.flipped(self.completion))
+        m.d.comb += [
+            self.idle.eq(engine.idle),
+            self.counters.eq(engine.counters),
+            self.status.eq(engine.status),
+        ]
+
+        moves = []
+        for number, dim in enumerate(p.dims):
+            transmitter = LinkTransmitter(
+                flit_bytes=p.flit_bytes, credits=dim.credits, rate=dim.rate
+            )
+            receiver = LinkReceiver(flit_bytes=p.flit_bytes, depth=dim.depth)
+            m.submodules[f"transmitter_{number}"] = transmitter
+            m.submodules[f"receiver_{number}"] = receiver
+            port = engine.ports[number]
+            wiring.connect(m, port.o, transmitter.i)
+            wiring.connect(m, receiver.o, port.i)
+            wiring.connect(m, transmitter.o, wiring.flipped(self.send[number]))
+            wiring.connect(m, wiring.flipped(self.receive[number]), receiver.i)
+            m.d.comb += [
+                receiver.grant.eq(port.grant),
+                port.granted.eq(transmitter.granted),
+                self.overrun[number].eq(receiver.overrun),
+            ]
+            moves += [self.send[number].valid, port.i.valid & port.i.ready]
+        for moving in (
+            self.memory_read.data,
+            self.memory_write.request,
+            self.completion,
+        ):
+            moves.append(moving.valid & moving.ready)
+        m.d.comb += self.activity.eq(Cat(moves).any())
+        return m

@@ -1,0 +1,155 @@
+"""All parameters of one engine."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+from rtl.common.packet import DataType, Operator, flit_layout
+
+__all__ = ["DimParameters", "AceParameters"]
+
+
+@dataclass(frozen=True)
+class DimParameters:
+    """The port of one dim.
+
+    Parameters
+    ----------
+    grants : the receiver grants each op to the sender (Ring); else a network in between holds
+        what comes early (Fred)
+    rate : flits per cycle of the outgoing link, exact, at most 1
+    credits : flits that the other end of the outgoing link buffers
+    depth : flits that this end of the incoming link buffers
+
+    Raises
+    ------
+    ValueError
+        for parameters out of range.
+    """
+
+    grants: bool
+    rate: Fraction = Fraction(1)
+    credits: int = 64
+    depth: int = 64
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.rate, int | Fraction) or not 0 < self.rate <= 1:
+            raise ValueError(f"rate must be a Fraction above 0 and at most 1, not {self.rate!r}")
+        for name in ("credits", "depth"):
+            _positive(name, getattr(self, name))
+
+
+@dataclass(frozen=True)
+class AceParameters:
+    """One engine.
+
+    Parameters
+    ----------
+    flit_bytes : width of every port, of the SRAM banks and of memory beats
+    dims : one :class:`DimParameters` per dim
+    sram_flits, sram_banks : capacity, and banks (a power of two) it is spread over
+    buffers : buffers that the SRAM is cut into by the planner, 1 to 256
+    contexts : FSM contexts of each dim, a power of two
+    packet_bytes : largest payload of a packet, a multiple of ``flit_bytes`` below 65536
+    program_steps : send steps, and receive steps, of a dim's program memory
+    queue_depth : records that wait in front of each unit
+    doorbells : doorbell writes that may wait
+    descriptor_window : records fetched ahead, at least 2 bursts of ``descriptor_burst``
+    descriptor_burst : records fetched at a time
+    burst_beats : longest burst of payload on the memory's read port, at most 256
+    read_beats : payload beats requested and not yet received, at least ``burst_beats``
+    write_beats : payload beats written and not yet acknowledged
+    data_types, operators : what the reduction unit is built for
+    adder_depth : pipeline stages of the reduction unit
+
+    Raises
+    ------
+    ValueError
+        for parameters out of range.
+    """
+
+    flit_bytes: int
+    dims: tuple[DimParameters, ...]
+    sram_flits: int
+    buffers: int
+    sram_banks: int = 16
+    contexts: int = 4
+    packet_bytes: int = 4096
+    program_steps: int = 256
+    queue_depth: int = 8
+    doorbells: int = 4
+    descriptor_window: int = 16
+    descriptor_burst: int = 4
+    burst_beats: int = 16
+    read_beats: int = 128
+    write_beats: int = 128
+    data_types: frozenset[DataType] = frozenset({DataType.FP16, DataType.INT32})
+    operators: frozenset[Operator] = frozenset({Operator.SUM})
+    adder_depth: int = 4
+
+    def __post_init__(self) -> None:
+        flit_layout(self.flit_bytes)  # refuses a bad width
+        if not 1 <= len(self.dims) <= 15:
+            raise ValueError(f"dims must be 1 to 15 dims, not {len(self.dims)!r}")
+        for name in (
+            "sram_flits",
+            "program_steps",
+            "queue_depth",
+            "doorbells",
+            "descriptor_burst",
+            "burst_beats",
+            "write_beats",
+            "adder_depth",
+        ):
+            _positive(name, getattr(self, name))
+        for name in ("contexts", "sram_banks"):
+            _power_of_two(name, getattr(self, name))
+        if self.sram_flits % self.sram_banks or self.sram_flits > 1 << 20:
+            raise ValueError(
+                f"sram_flits must be a multiple of {self.sram_banks} banks of at most 2**20, "
+                f"not {self.sram_flits!r}"
+            )
+        if not 1 <= self.buffers <= 256:
+            raise ValueError(f"buffers must be in 1..256, not {self.buffers!r}")
+        if self.contexts > 128:
+            raise ValueError(f"contexts must be at most 128, not {self.contexts!r}")
+        if self.program_steps > 4096:
+            raise ValueError(f"program_steps must be at most 4096, not {self.program_steps!r}")
+        if self.packet_bytes % self.flit_bytes or not 0 < self.packet_bytes < 1 << 16:
+            raise ValueError(
+                f"packet_bytes must be a multiple of {self.flit_bytes} below 65536, "
+                f"not {self.packet_bytes!r}"
+            )
+        if self.burst_beats > 256:
+            raise ValueError(f"burst_beats must be at most 256, not {self.burst_beats!r}")
+        if self.read_beats < self.burst_beats:
+            raise ValueError(
+                f"read_beats must be at least {self.burst_beats} burst_beats, "
+                f"not {self.read_beats!r}"
+            )
+        if self.descriptor_window < 2 * self.descriptor_burst:
+            raise ValueError(
+                f"descriptor_window must be at least {2 * self.descriptor_burst} records, "
+                f"not {self.descriptor_window!r}"
+            )
+
+    @property
+    def address_bits(self) -> int:
+        """Bits of an SRAM address."""
+        return max(1, (self.sram_flits - 1).bit_length())
+
+    @property
+    def packet_flits(self) -> int:
+        """Payload flits of a full packet."""
+        return self.packet_bytes // self.flit_bytes
+
+
+def _positive(name: str, value: int) -> None:
+    if not isinstance(value, int) or value < 1:
+        raise ValueError(f"{name} must be a positive integer, not {value!r}")
+
+
+def _power_of_two(name: str, value: int) -> None:
+    if not isinstance(value, int) or value < 1 or value & (value - 1):
+        raise ValueError(f"{name} must be a power of two, not {value!r}")

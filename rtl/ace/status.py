@@ -1,0 +1,71 @@
+"""What a dim engine reports about itself: where it stands, what it waits for, what it did."""
+
+import enum
+
+from amaranth.lib import data
+
+__all__ = ["WaitCause", "DimStatus", "DimEvents"]
+
+
+class WaitCause(enum.IntEnum):
+    """What an op, running or next to start, waits for."""
+
+    NONE = 0  # nothing: idle, or it moves
+    SOURCE = 1  # its source buffer has not been filled yet
+    DESTINATION = 2  # an earlier use of its destination buffer has not been released yet
+    CONTEXT = 3  # the op that has its context has not finished yet
+    GRANT = 4  # the receiver of its next message has not started the op
+    DATA = 5  # the message that its next message forwards has not arrived
+    LINK = 6  # the link takes no flit: no credit, or its rate is used up
+    RECEIVE = 7  # everything is sent, a message has not arrived
+    OPERATION = 8  # a message arrived for an op that has not started here
+
+
+class DimStatus(data.Struct):
+    """State of a dim engine, for the watchdog.
+
+    Members
+    -------
+    running : an op has started and not finished
+    op : number of the oldest such op, else of the next op to start
+    collective : its collective id (running only)
+    sent, received : its messages that are done
+    cause : what it waits for, :class:`WaitCause`
+    queued : an op waits to start
+    start_cause : what the op that is next to start waits for, :class:`WaitCause`
+    """
+
+    running: 1
+    op: 16
+    collective: 16
+    sent: 8
+    received: 8
+    cause: 4
+    queued: 1
+    start_cause: 4
+
+
+class DimEvents(data.Struct):
+    """What happened on a dim in one cycle; each is a counter in ``rtl.ace.counters``.
+
+    Members
+    -------
+    flit_sent, flit_received : a flit passed the port, headers included
+    header_sent : that flit was a packet header
+    reduced : a received flit was combined with the local one
+    stall_link : a flit stood at the output and was not taken
+    stall_grant : nothing was being sent, and a step waited for its grant
+    stall_data : a step or a begun message waited for the message it forwards
+    stall_operation : a message stood at the input whose op had not started
+    contexts : contexts in use
+    """
+
+    flit_sent: 1
+    flit_received: 1
+    header_sent: 1
+    reduced: 1
+    stall_link: 1
+    stall_grant: 1
+    stall_data: 1
+    stall_operation: 1
+    contexts: 8

@@ -1,0 +1,161 @@
+"""TX DMA: memory to SRAM, the only reader of payload in memory."""
+
+from amaranth.hdl import Cat, Module, Mux, Signal
+from amaranth.lib import stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from rtl.ace.layouts import Load
+from rtl.ace.memory_port import MemoryReadSignature
+from rtl.ace.scoreboard import BufferEvent, BufferQuery
+from rtl.ace.sram import SramWriteSignature
+from rtl.common.fifo import StreamFifo
+
+__all__ = ["TxDma"]
+
+
+class TxDma(wiring.Component):
+    """Executes LOAD records in order.
+
+    A record with ``first`` waits until its buffer is free. Bursts of up to ``burst_beats`` are
+    requested while no more than ``read_beats`` payload beats are outstanding. Beats go to
+    consecutive SRAM flits; the bytes of the last one beyond ``last_bytes`` are written as zero. A
+    record with ``final`` fills its buffer with its last beat; a record of length zero reads
+    nothing and is complete when it is reached.
+
+    Parameters
+    ----------
+    flit_bytes, address_bits : of flits, and of the SRAM
+    queue_depth : records that wait
+    burst_beats : 1 to 256
+    read_beats : at least ``burst_beats``
+
+    Members
+    -------
+    load : In(stream of Load)
+    memory : Out(MemoryReadSignature)
+    write : Out(SramWriteSignature)
+    freed : Out(BufferQuery)
+    fill : Out(BufferEvent)
+    idle : Out(1)
+        No record is queued or in flight.
+    read_bytes : Out
+        Payload bytes taken from memory in this cycle.
+
+    Notes
+    -----
+    A record given to the empty unit in cycle t requests its first burst in t + 1. A beat is
+    written to SRAM in the cycle in which it is taken. One beat per cycle, also from record to
+    record.
+    """
+
+    def __init__(
+        self,
+        *,
+        flit_bytes: int,
+        address_bits: int,
+        queue_depth: int,
+        burst_beats: int,
+        read_beats: int,
+    ):
+        if not isinstance(burst_beats, int) or not 1 <= burst_beats <= 256:
+            raise ValueError(f"burst_beats must be an integer in 1..256, not {burst_beats!r}")
+        if not isinstance(read_beats, int) or read_beats < burst_beats:
+            raise ValueError(
+                f"read_beats must be at least {burst_beats} burst_beats, not {read_beats!r}"
+            )
+        self.flit_bytes = flit_bytes
+        self.address_bits = address_bits
+        self.queue_depth = queue_depth
+        self.burst_beats = burst_beats
+        self.read_beats = read_beats
+        super().__init__(
+            {
+                "load": In(stream.Signature(Load)),
+                "memory": Out(MemoryReadSignature(flit_bytes=flit_bytes)),
+                "write": Out(SramWriteSignature(address_bits=address_bits, flit_bytes=flit_bytes)),
+                "freed": Out(BufferQuery()),
+                "fill": Out(BufferEvent()),
+                "idle": Out(1),
+                "read_bytes": Out(range(flit_bytes + 1)),
+            }
+        )
+
+    def elaborate(self, platform):
+        m = Module()
+        m.submodules.queue = queue = StreamFifo(shape=Load, depth=self.queue_depth)
+        # Every record in flight but an empty one has at least one beat outstanding.
+        m.submodules.flight = flight = StreamFifo(shape=Load, depth=self.queue_depth)
+        wiring.connect(m, wiring.flipped(self.load), queue.i)
+
+        # Request.
+        record = queue.o.payload
+        requested = Signal(20)
+        outstanding = Signal(range(self.read_beats + 1))
+        remaining = Signal(20)
+        beats = Signal(range(self.burst_beats + 1))
+        begun = Signal()
+        may_begin = Signal()
+        last_burst = Signal()
+        request = self.memory.request
+        taken = Signal()
+        m.d.comb += [
+            self.freed.buffer.eq(record.buffer),
+            self.freed.epoch.eq(record.epoch),
+            remaining.eq(record.length - requested),
+            last_burst.eq(remaining <= self.burst_beats),
+            beats.eq(Mux(last_burst, remaining, self.burst_beats)),
+            begun.eq(requested != 0),
+            may_begin.eq(
+                queue.o.valid & (begun | (flight.i.ready & (~record.first | self.freed.ok)))
+            ),
+            request.valid.eq(
+                may_begin & (remaining != 0) & (outstanding <= self.read_beats - self.burst_beats)
+            ),
+            request.payload.address.eq(record.memory_address + requested),
+            request.payload.beats.eq(beats),
+            taken.eq(request.valid & request.ready),
+            flight.i.payload.eq(record),
+            flight.i.valid.eq(~begun & (taken | (may_begin & (remaining == 0)))),
+            queue.o.ready.eq(may_begin & last_burst & (taken | (remaining == 0))),
+        ]
+        with m.If(queue.o.valid & queue.o.ready):
+            m.d.sync += requested.eq(0)
+        with m.Elif(taken):
+            m.d.sync += requested.eq(requested + beats)
+
+        # Data.
+        current = flight.o.payload
+        index = Signal(20)
+        empty = Signal()
+        last = Signal()
+        beat = Signal()
+        write = self.write.request
+        m.d.comb += [
+            empty.eq(current.length == 0),
+            last.eq(index + 1 == current.length),
+            write.valid.eq(flight.o.valid & ~empty & self.memory.data.valid),
+            self.memory.data.ready.eq(flight.o.valid & ~empty & write.ready),
+            write.payload.address.eq(current.sram_address + index),
+            beat.eq(write.valid & write.ready),
+            flight.o.ready.eq(empty | (beat & last)),
+            self.fill.buffer.eq(current.buffer),
+            self.fill.valid.eq(flight.o.valid & flight.o.ready & current.final),
+            self.idle.eq(~queue.o.valid & ~flight.o.valid),
+            write.payload.data.eq(self.memory.data.payload),
+        ]
+        with m.If(last & (current.last_bytes != self.flit_bytes)):
+            m.d.comb += write.payload.data.eq(
+                Cat(
+                    Mux(
+                        number < current.last_bytes,
+                        self.memory.data.payload.word_select(number, 8),
+                        0,
+                    )
+                    for number in range(self.flit_bytes)
+                )
+            )
+        with m.If(beat):
+            m.d.comb += self.read_bytes.eq(Mux(last, current.last_bytes, self.flit_bytes))
+            m.d.sync += index.eq(Mux(last, 0, index + 1))
+        m.d.sync += outstanding.eq(outstanding + Mux(taken, beats, 0) - beat)
+        return m

@@ -1,0 +1,361 @@
+"""The transmitter of a dim: takes send steps of started ops and turns them into packets."""
+
+from amaranth.hdl import Module, Mux, Signal, unsigned
+from amaranth.lib import data, memory, stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from rtl.ace.contexts import (
+    ContextLookup,
+    Progress,
+    SentEvent,
+    StartEvent,
+    context_bits,
+    oldest_first,
+)
+from rtl.ace.layouts import TxStep
+from rtl.ace.sram import SramReadSignature, SramWriteSignature
+from rtl.ace.sram_reader import SramReader
+from rtl.common.packet import PacketHeader, flit_layout
+from rtl.common.fifo import StreamFifo
+
+__all__ = ["ProgramWrite", "TxUnit"]
+
+
+class ProgramWrite(wiring.Signature):
+    """A write into a program memory, seen from the writer."""
+
+    def __init__(self, *, step):
+        super().__init__({"valid": Out(1), "index": Out(12), "step": Out(step)})
+
+
+class TxUnit(wiring.Component):
+    """Sends the messages of all started ops, one after another.
+
+    Of every context it holds the next send step. Among the steps that may go (granted, and, where
+    they chase, with the first flit received) it takes that of the oldest op, and sends the message
+    to its end, cut into packets of at most ``packet_flits``, each behind its header. A message
+    that chases sends flit i when the receiver has written flit i.
+
+    Parameters
+    ----------
+    flit_bytes, address_bits : of flits, and of the SRAM
+    contexts : a power of two
+    packet_flits : payload flits of a full packet
+    program_steps : size of the send program memory
+    grants : wait for one pulse of ``granted`` per op, in op order
+
+    Members
+    -------
+    o : Out(stream of flit)
+    granted : In(1)
+        The peer has started its next op.
+    start : In(StartEvent)
+    lookup : Out(ContextLookup)
+    progress : In(array of Progress)
+    next : In(context)
+    program : In(ProgramWrite)
+    read : Out(SramReadSignature)
+    write : Out(SramWriteSignature)
+        Copies of what is sent (``TxStep.copy``).
+    sent : Out(SentEvent)
+        The last flit of a message was taken at ``o`` and its copy, if any, is written.
+    sending : Out(1)
+        A message has been taken up.
+    no_grant, no_data : Out(contexts)
+        Contexts whose next step waits for its grant, for the message it forwards.
+    chasing : Out(1)
+        The begun message waits for the next flit of the message it forwards.
+
+    Notes
+    -----
+    From ``start`` in cycle t the header is at ``o`` in t + 7; a first payload flit in t + 8. A
+    flit written by the receiver in t (``progress`` shows it in t + 1) is at ``o`` in t + 4. One
+    flit per cycle, headers included, also from message to message if the next message comes from
+    another context or the present one has at least two payload flits. A program may be written
+    while no op in flight uses those steps.
+    """
+
+    def __init__(
+        self,
+        *,
+        flit_bytes: int,
+        address_bits: int,
+        contexts: int,
+        packet_flits: int,
+        program_steps: int,
+        grants: bool,
+    ):
+        self.flit_bytes = flit_bytes
+        self.address_bits = address_bits
+        self.contexts = contexts
+        self.packet_flits = packet_flits
+        self.program_steps = program_steps
+        self.grants = grants
+        sram = {"address_bits": address_bits, "flit_bytes": flit_bytes}
+        super().__init__(
+            {
+                "o": Out(stream.Signature(flit_layout(flit_bytes))),
+                "granted": In(1),
+                "start": In(StartEvent(contexts=contexts)),
+                "lookup": Out(ContextLookup(contexts=contexts)),
+                "progress": In(data.ArrayLayout(Progress, contexts)),
+                "next": In(context_bits(contexts)),
+                "program": In(ProgramWrite(step=TxStep)),
+                "read": Out(SramReadSignature(**sram)),
+                "write": Out(SramWriteSignature(**sram)),
+                "sent": Out(SentEvent(contexts=contexts)),
+                "sending": Out(1),
+                "no_grant": Out(contexts),
+                "no_data": Out(contexts),
+                "chasing": Out(1),
+            }
+        )
+
+    def elaborate(self, platform):
+        m = Module()
+        ready, take, chosen, step = self._steps(m)
+
+        # The message being sent.
+        bits = context_bits(self.contexts)
+        active = self.sending
+        in_header = Signal()
+        context = Signal(bits)
+        header = Signal(PacketHeader)  # length and last are set per packet
+        address = Signal(self.address_bits)
+        copy = Signal()
+        copy_address = Signal(self.address_bits)
+        chase = Signal()
+        after = Signal(8)
+        last_bytes = Signal(8)
+        index = Signal(16)  # flits sent
+        remaining = Signal(16)
+        packet_remaining = Signal(range(self.packet_flits + 1))
+
+        row = self.lookup.row
+        with m.If(take):
+            m.d.sync += [
+                active.eq(1),
+                in_header.eq(1),
+                context.eq(chosen),
+                header.traffic_class.eq(row.traffic_class),
+                header.data_type.eq(row.data_type),
+                header.operator.eq(row.operator),
+                header.collective.eq(row.collective),
+                header.op.eq(row.number),
+                header.step.eq(step.step),
+                header.configuration.eq(step.configuration),
+                address.eq(
+                    Mux(step.from_destination, row.destination_address, row.source_address)
+                    + step.offset
+                ),
+                copy.eq(step.copy),
+                copy_address.eq(row.destination_address + step.copy_offset),
+                chase.eq(step.chase),
+                after.eq(step.after),
+                last_bytes.eq(step.last_bytes),
+                index.eq(0),
+                remaining.eq(step.length),
+            ]
+
+        # Tokens: a header, or a flit to read.
+        tag = data.StructLayout(
+            {
+                "head": 1,
+                "last": 1,
+                "done": 1,
+                "copy": 1,
+                "copy_address": self.address_bits,
+                "context": bits,
+                "header": PacketHeader,
+            }
+        )
+        m.submodules.reader = reader = SramReader(
+            tag_shape=tag, depth=8, address_bits=self.address_bits, flit_bytes=self.flit_bytes
+        )
+        wiring.connect(m, reader.port, wiring.flipped(self.read))
+        token = reader.i.payload
+        now = self.progress[context]
+        arrived = Signal()
+        full_packet = Signal()
+        packet_length = Signal(range(self.packet_flits + 1))
+        message_end = Signal()
+        m.d.comb += [
+            arrived.eq(~chase | (now.steps > after) | ((now.steps == after) & (now.flits > index))),
+            full_packet.eq(remaining > self.packet_flits),
+            packet_length.eq(Mux(full_packet, self.packet_flits, remaining)),
+            message_end.eq(remaining == 1),
+            self.chasing.eq(active & ~in_header & ~arrived),
+            reader.i.valid.eq(active & (in_header | arrived)),
+            token.read.eq(~in_header),
+            token.address.eq(address),
+            token.tag.head.eq(in_header),
+            token.tag.last.eq(~in_header & (packet_remaining == 1)),
+            token.tag.done.eq(~in_header & message_end),
+            token.tag.copy.eq(~in_header & copy),
+            token.tag.copy_address.eq(copy_address),
+            token.tag.context.eq(context),
+            token.tag.header.eq(header),
+            token.tag.header.sequence.eq(index),
+            token.tag.header.last.eq(~full_packet),
+            token.tag.header.length.eq(
+                (packet_length << (self.flit_bytes.bit_length() - 1))
+                - Mux(full_packet, 0, self.flit_bytes - last_bytes)
+            ),
+        ]
+        finished = Signal()
+        m.d.comb += [
+            finished.eq(reader.i.valid & reader.i.ready & ~in_header & message_end),
+            take.eq(ready & (~active | finished)),
+        ]
+        with m.If(reader.i.valid & reader.i.ready):
+            with m.If(in_header):
+                m.d.sync += [in_header.eq(0), packet_remaining.eq(packet_length)]
+            with m.Elif(~message_end):
+                m.d.sync += [
+                    in_header.eq(packet_remaining == 1),
+                    packet_remaining.eq(packet_remaining - 1),
+                    index.eq(index + 1),
+                    remaining.eq(remaining - 1),
+                    address.eq(address + 1),
+                    copy_address.eq(copy_address + 1),
+                ]
+            with m.Elif(~ready):
+                m.d.sync += active.eq(0)
+
+        self._output(m, reader)
+        return m
+
+    def _steps(self, m):
+        """Hold the next step of every context and choose one.
+
+        Returns (a step is ready, it is taken, its context, the step).
+        """
+        bits = context_bits(self.contexts)
+        m.submodules.programs = programs = memory.Memory(
+            shape=TxStep, depth=self.program_steps, init=[]
+        )
+        program_write, program_read = programs.write_port(), programs.read_port()
+        m.submodules.steps = steps = memory.Memory(shape=TxStep, depth=self.contexts, init=[])
+        step_write, step_read = steps.write_port(), steps.read_port(domain="comb")
+        m.d.comb += [
+            program_write.addr.eq(self.program.index),
+            program_write.data.eq(self.program.step),
+            program_write.en.eq(self.program.valid),
+        ]
+
+        held = Signal(self.contexts)
+        chases = Signal(self.contexts)
+        after = Signal(data.ArrayLayout(unsigned(8), self.contexts))
+        numbers = Signal(data.ArrayLayout(unsigned(16), self.contexts))
+        counters = Signal(data.ArrayLayout(unsigned(12), self.contexts))
+        left = Signal(data.ArrayLayout(unsigned(8), self.contexts))
+        with m.If(self.start.valid):
+            m.d.sync += [
+                numbers[self.start.context].eq(self.start.number),
+                counters[self.start.context].eq(self.start.tx_program),
+                left[self.start.context].eq(self.start.tx_count),
+            ]
+
+        # Fetch: program memory -> held step.
+        fetching = Signal()
+        fetching_context = Signal(bits)
+        wanted = Signal(self.contexts)
+        for context in range(self.contexts):
+            m.d.comb += wanted[context].eq(
+                (left[context] != 0) & ~held[context] & ~(fetching & (fetching_context == context))
+            )
+        fetch_context, fetch = oldest_first(m, wanted, self.next, name="fetch")
+        m.d.comb += [
+            program_read.addr.eq(counters[fetch_context]),
+            program_read.en.eq(fetch),
+            step_write.addr.eq(fetching_context),
+            step_write.data.eq(program_read.data),
+            step_write.en.eq(fetching),
+        ]
+        m.d.sync += fetching.eq(fetch)
+        with m.If(fetch):
+            m.d.sync += [
+                fetching_context.eq(fetch_context),
+                counters[fetch_context].eq(counters[fetch_context] + 1),
+                left[fetch_context].eq(left[fetch_context] - 1),
+            ]
+
+        # Choose.
+        ready = Signal(self.contexts)
+        granted_ops = Signal(16)
+        m.d.sync += granted_ops.eq(granted_ops + self.granted)
+        for context in range(self.contexts):
+            now = self.progress[context]
+            granted = Signal(name=f"granted_{context}")
+            arrived = Signal(name=f"arrived_{context}")
+            ahead = Signal(16, name=f"ahead_{context}")
+            if self.grants:
+                m.d.comb += [
+                    ahead.eq(granted_ops - numbers[context]),
+                    granted.eq((ahead != 0) & ~ahead[-1]),
+                ]
+            else:
+                m.d.comb += granted.eq(1)
+            m.d.comb += [
+                arrived.eq(
+                    ~chases[context]
+                    | (now.steps > after[context])
+                    | ((now.steps == after[context]) & (now.flits != 0))
+                ),
+                ready[context].eq(held[context] & granted & arrived),
+                self.no_grant[context].eq(held[context] & ~granted),
+                self.no_data[context].eq(held[context] & granted & ~arrived),
+            ]
+        chosen, found = oldest_first(m, ready, self.next, name="chosen")
+        take = Signal()
+        m.d.comb += [step_read.addr.eq(chosen), self.lookup.context.eq(chosen)]
+        for context in range(self.contexts):
+            with m.If(fetching & (fetching_context == context)):
+                m.d.sync += [
+                    held[context].eq(1),
+                    chases[context].eq(program_read.data.chase),
+                    after[context].eq(program_read.data.after),
+                ]
+            with m.Elif(take & (chosen == context)):
+                m.d.sync += held[context].eq(0)
+        return found, take, chosen, step_read.data
+
+    def _output(self, m, reader):
+        """Flits to the port; copies, and the ends of messages, to a queue of their own."""
+        bits = context_bits(self.contexts)
+        copies_shape = data.StructLayout(
+            {
+                "write": 1,
+                "done": 1,
+                "context": bits,
+                "address": self.address_bits,
+                "data": 8 * self.flit_bytes,
+            }
+        )
+        m.submodules.copies = copies = StreamFifo(shape=copies_shape, depth=4)
+        result = reader.o.payload
+        tag = result.tag
+        marked = Signal()
+        m.d.comb += [
+            marked.eq(tag.copy | tag.done),
+            self.o.payload.data.eq(Mux(tag.head, tag.header, result.data)),
+            self.o.payload.head.eq(tag.head),
+            self.o.payload.last.eq(tag.last),
+            self.o.valid.eq(reader.o.valid & (~marked | copies.i.ready)),
+            reader.o.ready.eq(self.o.ready & (~marked | copies.i.ready)),
+            copies.i.valid.eq(reader.o.valid & marked & self.o.ready),
+            copies.i.payload.write.eq(tag.copy),
+            copies.i.payload.done.eq(tag.done),
+            copies.i.payload.context.eq(tag.context),
+            copies.i.payload.address.eq(tag.copy_address),
+            copies.i.payload.data.eq(result.data),
+        ]
+        entry = copies.o.payload
+        m.d.comb += [
+            self.write.request.valid.eq(copies.o.valid & entry.write),
+            self.write.request.payload.address.eq(entry.address),
+            self.write.request.payload.data.eq(entry.data),
+            copies.o.ready.eq(~entry.write | self.write.request.ready),
+            self.sent.valid.eq(copies.o.valid & copies.o.ready & entry.done),
+            self.sent.context.eq(entry.context),
+        ]
