@@ -17,7 +17,14 @@ from functools import lru_cache
 from itertools import product
 from math import prod
 
-from sw_model.collective.plan import ChunkPlan, Collective, Operation, Phase, Piece
+from sw_model.collective.plan import (
+    ChunkPlan,
+    Collective,
+    Operation,
+    Phase,
+    Piece,
+    RankSteps,
+)
 from sw_model.topology import Topology
 
 __all__ = ["Blocks", "Geometry", "floor_bounds", "largest_resident"]
@@ -71,7 +78,7 @@ class Geometry:
     Parameters
     ----------
     collective, topology, quantum : of the plan
-    chunk : any chunk of this kind; only where blocks are uneven does its offset matter
+    chunk : a chunk of this kind
 
     Notes
     -----
@@ -93,7 +100,9 @@ class Geometry:
         if self.operation is Operation.ALL_GATHER:
             payload *= self.group
         self.blocks = Blocks(elements=payload, group=self.group)
-        self.steps: dict = {}  # (phase, rank) -> RankSteps, filled by sw_model.collective.steps
+        # Filled by sw_model.collective.steps, by (phase or position, rank).
+        self.memo_steps: dict[tuple[int, int], RankSteps] = {}
+        self.memo_pieces: dict[tuple[int, int], tuple[Piece, ...]] = {}
         self._sizes: dict[tuple, int] = {}
         self._bounds: dict[tuple, tuple[int, ...]] = {}
         self._mirror = _mirrors(self.phases)
@@ -179,13 +188,14 @@ class Geometry:
             out.append((block, max(0, min(size, self.offset + self.extent) - self.offset)))
         return out
 
-    def pieces(self, position: int, coordinates: Sequence[int], offset: int) -> tuple[Piece, ...]:
+    def pieces(self, position: int, coordinates: Sequence[int]) -> tuple[Piece, ...]:
         """The ranges of the payload that are resident at ``position``, as memory pieces.
 
-        ``offset`` is the chunk's own. For the one position at which a reduce-scatter or
+        Those of the chunk that the geometry was made for; of a like chunk they lie as much further
+        in memory as its offset is larger. For the one position at which a reduce-scatter or
         all-gather chunk is a single slice of the rank's own block, memory is that block's.
         """
-        quantum = self.quantum
+        quantum, offset = self.quantum, self.offset
         if self.operation is Operation.ALL_REDUCE:
             ranges = self._layout(position, coordinates)
             spans = []

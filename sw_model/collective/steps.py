@@ -37,9 +37,10 @@ def _geometries(plan: CollectivePlan) -> list[Geometry]:
     made: dict[tuple, Geometry] = {}
     out = []
     for chunk in plan.chunks:
-        # Ends of blocks differ only in the last quantum, and only in the last chunk.
         key: tuple = (chunk.phases, chunk.quanta, chunk.extent)
-        if request.operation is not Operation.ALL_REDUCE and chunk is plan.chunks[-1]:
+        # Only the last chunk can have a partial last quantum, or blocks that differ in length.
+        even = request.operation is Operation.ALL_REDUCE and request.elements % plan.quantum == 0
+        if chunk is plan.chunks[-1] and not even:
             key = (*key, chunk.offset)
         if key not in made:
             made[key] = Geometry(
@@ -58,7 +59,7 @@ def rank_steps(plan: CollectivePlan, chunk: int, phase: int, rank: int) -> RankS
         for an algorithm without steps; such plans are for timing only.
     """
     geometry = geometry_of(plan, chunk)
-    found = geometry.steps.get((phase, rank))
+    found = geometry.memo_steps.get((phase, rank))
     if found is None:
         step = plan.chunks[chunk].phases[phase]
         if step.algorithm not in STEPS:
@@ -66,7 +67,7 @@ def rank_steps(plan: CollectivePlan, chunk: int, phase: int, rank: int) -> RankS
         coordinates = plan.topology.coordinates(rank)
         bounds = geometry.bounds(phase, coordinates)
         found = STEPS[step.algorithm](step.operation, coordinates[step.dim], bounds)
-        geometry.steps[phase, rank] = found
+        geometry.memo_steps[phase, rank] = found
     return found
 
 
@@ -78,11 +79,21 @@ def resident(plan: CollectivePlan, chunk: int, position: int, rank: int) -> int:
 
 def load_pieces(plan: CollectivePlan, chunk: int, rank: int) -> tuple[Piece, ...]:
     """What TX DMA reads for the chunk, out of the rank's source region; in SRAM order."""
-    geometry, at = geometry_of(plan, chunk), plan.chunks[chunk].offset
-    return geometry.pieces(0, plan.topology.coordinates(rank), at)
+    return _pieces(plan, chunk, 0, rank)
 
 
 def store_pieces(plan: CollectivePlan, chunk: int, rank: int) -> tuple[Piece, ...]:
     """What RX DMA writes for the chunk, into the rank's result region; in SRAM order."""
-    geometry, at = geometry_of(plan, chunk), plan.chunks[chunk].offset
-    return geometry.pieces(len(geometry.phases), plan.topology.coordinates(rank), at)
+    return _pieces(plan, chunk, len(plan.chunks[chunk].phases), rank)
+
+
+def _pieces(plan: CollectivePlan, chunk: int, position: int, rank: int) -> tuple[Piece, ...]:
+    geometry = geometry_of(plan, chunk)
+    found = geometry.memo_pieces.get((position, rank))
+    if found is None:
+        found = geometry.pieces(position, plan.topology.coordinates(rank))
+        geometry.memo_pieces[position, rank] = found
+    moved = (plan.chunks[chunk].offset - geometry.offset) * plan.quantum
+    if not moved:
+        return found
+    return tuple(Piece(p.memory + moved, p.elements, p.buffer) for p in found)

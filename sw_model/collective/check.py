@@ -1,0 +1,362 @@
+"""The symbolic checker: does a plan do what its collective promises?
+
+Every quantum of SRAM carries the set of what it stands for: which quantum of the payload, and
+whose contributions are in it. The plan is executed on these symbols for all ranks
+(``sw_model.collective.interpret``), with no knowledge of the algorithms, and what is stored in the
+end is compared with the collective's postcondition. Apart from data, the checker makes sure that
+
+* every slot runs once and in an order in which it can: loaded, phase by phase, stored;
+* a buffer is taken only after its last owner left it, with the epoch that counts its owners;
+* what fits: every buffer of its partition (where limits are given);
+* nothing depends on luck: no step reads what a later, unordered receive of the same op overwrites,
+  and a step that chases a receive step chases exactly what that step writes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sw_model.collective.interpret import (
+    Flow,
+    Interpreter,
+    PlanError,
+    Source,
+    region_elements,
+)
+from sw_model.collective.plan import BufferUse, CollectivePlan, Operation, Piece, RankSteps
+from sw_model.schedule.limits import Limits
+
+__all__ = ["PlanError", "check_plan", "check_slots", "check_steps"]
+
+Symbols = NDArray[np.uint64]  # rows: quanta; column 0: payload quantum + 1 (0: never written)
+
+
+def check_plan(
+    plan: CollectivePlan, *, limits: Limits | None = None, source: Source | None = None
+) -> None:
+    """Replay a plan on symbols.
+
+    Chunks that are alike (same size, same phases) are executed once; for the others it is checked
+    that they do the same on another part of the payload.
+
+    Parameters
+    ----------
+    plan : what to check
+    limits : of the engines, to check the capacity of buffers
+    source : where steps and pieces come from
+
+    Raises
+    ------
+    PlanError
+        with the chunk, phase, rank and step that are wrong.
+    """
+    source = source or Source()
+    check_slots(plan)
+    symbols = _Symbols(plan)
+    interpreter = Interpreter(plan, symbols, source)
+    first: dict[tuple, int] = {}
+    for chunk in plan.chunks:
+        known = first.setdefault((chunk.phases, chunk.quanta, chunk.extent), chunk.index)
+        if known != chunk.index and _alike(plan, source, known, chunk.index):
+            for rank in interpreter.ranks:
+                for piece in source.stores(plan, chunk.index, rank):
+                    symbols.cover(rank, piece, f"chunk {chunk.index}, store of rank {rank}")
+            continue
+        index = chunk.index
+        interpreter.load(index)
+        _check_capacity(plan, limits, index, 0, interpreter)
+        for phase in range(len(chunk.phases)):
+            for rank in interpreter.ranks:
+                where = f"chunk {index}, phase {phase} on dim {chunk.phases[phase].dim + 1}"
+                check_steps(source.steps(plan, index, phase, rank), f"{where}, rank {rank}")
+            interpreter.op(index, phase)
+            _check_capacity(plan, limits, index, phase + 1, interpreter)
+        interpreter.store(index)
+    symbols.finish()
+
+
+def _alike(plan: CollectivePlan, source: Source, one: int, other: int) -> bool:
+    """Whether a chunk does what another does, on another part of the payload.
+
+    The part is moved by the same number of elements in every piece of every rank.
+    """
+    moved = plan.chunks[other].offset - plan.chunks[one].offset
+    moved *= plan.quantum
+    ranks = range(plan.topology.npus)
+    for pieces in (source.loads, source.stores):
+        for rank in ranks:
+            a, b = pieces(plan, one, rank), pieces(plan, other, rank)
+            if [(p.memory + moved, p.elements, p.buffer) for p in a] != [
+                (p.memory, p.elements, p.buffer) for p in b
+            ]:
+                return False
+    return all(
+        source.steps(plan, one, phase, rank) == source.steps(plan, other, phase, rank)
+        for phase in range(len(plan.chunks[one].phases))
+        for rank in ranks
+    )
+
+
+class _Symbols:
+    """Values of the interpreter: what each quantum stands for."""
+
+    def __init__(self, plan: CollectivePlan) -> None:
+        self.plan = plan
+        topology, dims = plan.topology, plan.collective.dims
+        self.group = prod(topology.dims[d].size for d in dims)
+        self.words = -(-self.group // 64)
+        strides = [prod(topology.dims[d].size for d in dims[:i]) for i in range(len(dims))]
+        self.block = [
+            sum(topology.coordinates(rank)[d] * s for d, s in zip(dims, strides, strict=True))
+            for rank in range(topology.npus)
+        ]
+        self.covered = [
+            np.zeros(-(-self._region(rank)[1] // plan.quantum), dtype=np.uint8)
+            for rank in range(topology.npus)
+        ]
+        self.everyone = sum((self._bit(b) for b in range(self.group)), self._bit(None))
+
+    def _region(self, rank: int) -> tuple[int, int]:
+        return region_elements(self.plan, self.group, self.block[rank])
+
+    def _bit(self, block: int | None) -> Symbols:
+        """The set of one contributor."""
+        out = np.zeros(self.words, dtype=np.uint64)
+        if block is not None:
+            out[block // 64] = np.uint64(1 << block % 64)
+        return out
+
+    def _payload(self, rank: int, memory: int, *, result: bool) -> int:
+        """Payload quantum at an element of a rank's source or result region."""
+        quantum, elements = self.plan.quantum, self.plan.collective.elements
+        block, operation = self.block[rank], self.plan.collective.operation
+        if operation is Operation.ALL_GATHER and not result:
+            return (block * elements + memory) // quantum
+        if operation is Operation.REDUCE_SCATTER and result:
+            return (block * elements // self.group + memory) // quantum
+        return memory // quantum
+
+    def _quanta(self, region: int, piece: Piece, where: str) -> int:
+        """Quanta of a piece, which lies in a region of so many elements."""
+        quantum = self.plan.quantum
+        end = piece.memory + piece.elements
+        if piece.elements < 1 or piece.memory < 0 or end > region:
+            raise PlanError(
+                f"{where}: elements {piece.memory} to {end} of a region of {region} elements"
+            )
+        if piece.memory % quantum or (piece.elements % quantum and end != region):
+            raise PlanError(
+                f"{where}: elements {piece.memory} to {end} are not whole quanta of {quantum}"
+            )
+        return -(-piece.elements // quantum)
+
+    # What the interpreter asks for.
+
+    def empty(self, quanta: int) -> Symbols:
+        return np.zeros((quanta, 1 + self.words), dtype=np.uint64)
+
+    def load(self, rank: int, piece: Piece, where: str) -> Symbols:
+        quanta = self._quanta(self._region(rank)[0], piece, where)
+        out = self.empty(quanta)
+        start = self._payload(rank, piece.memory, result=False)
+        out[:, 0] = np.arange(start + 1, start + 1 + quanta, dtype=np.uint64)
+        out[:, 1:] = self._bit(self.block[rank])
+        return out
+
+    def send(self, data: Any, where: str) -> Symbols:
+        missing = np.flatnonzero(data[:, 0] == 0)
+        if len(missing):
+            raise PlanError(f"{where}: sends what nobody has written ({len(missing)} quanta)")
+        return data.copy()
+
+    def reduce(self, local: Any, received: Any, where: str) -> Symbols:
+        if not np.array_equal(local[:, 0], received[:, 0]):
+            raise PlanError(f"{where}: combines different parts of the payload")
+        if np.any(local[:, 1:] & received[:, 1:]):
+            raise PlanError(f"{where}: counts a contribution twice")
+        out = local.copy()
+        out[:, 1:] |= received[:, 1:]
+        return out
+
+    def flow(self, inputs: dict[int, Any], size: int, flow: Flow, dim: int, where: str) -> Symbols:
+        first, *others = inputs.values()
+        for other in others:
+            first = self.reduce(first, other, where)
+        return first
+
+    def store(self, rank: int, piece: Piece, data: Any, where: str) -> None:
+        self.cover(rank, piece, where)
+        start = self._payload(rank, piece.memory, result=True)
+        ids = np.arange(start + 1, start + 1 + len(data), dtype=np.uint64)
+        if not np.array_equal(data[:, 0], ids):
+            raise PlanError(f"{where}: element {piece.memory} gets another part of the payload")
+        if self.plan.collective.operation is Operation.ALL_GATHER:
+            per_block = -(-self.plan.collective.elements // self.plan.quantum)
+            bits = np.stack([self._bit(b) for b in range(self.group)])
+            expected = bits[((ids - 1) // per_block).astype(np.int64)]
+        else:
+            expected = np.broadcast_to(self.everyone, data[:, 1:].shape)
+        wrong = np.flatnonzero((data[:, 1:] != expected).any(axis=1))
+        if len(wrong):
+            got = self._names(data[wrong[0], 1:])
+            raise PlanError(
+                f"{where}: element {piece.memory + int(wrong[0]) * self.plan.quantum} has "
+                f"contributions of {got} of the group, not of {self._names(expected[wrong[0]])}"
+            )
+
+    def _names(self, mask: Symbols) -> list[int]:
+        return [b for b in range(self.group) if int(mask[b // 64]) >> b % 64 & 1]
+
+    def cover(self, rank: int, piece: Piece, where: str) -> None:
+        """Note that a piece of the result region is written."""
+        quanta = self._quanta(self._region(rank)[1], piece, where)
+        at = piece.memory // self.plan.quantum
+        part = self.covered[rank][at : at + quanta]
+        if part.any():
+            raise PlanError(f"{where}: element {piece.memory} is written twice")
+        part[:] = 1
+
+    def finish(self) -> None:
+        """Every element of every result region was written."""
+        for rank, covered in enumerate(self.covered):
+            missing = np.flatnonzero(covered == 0)
+            if len(missing):
+                raise PlanError(
+                    f"rank {rank}: element {int(missing[0]) * self.plan.quantum} "
+                    "of the result is never written"
+                )
+
+
+def _check_capacity(
+    plan: CollectivePlan,
+    limits: Limits | None,
+    chunk: int,
+    position: int,
+    interpreter: Interpreter,
+) -> None:
+    buffers: Sequence[Any] = interpreter.held[chunk]
+    for rank, buffer in enumerate(buffers):
+        missing = np.flatnonzero(buffer[:, 0] == 0)
+        if len(missing):
+            raise PlanError(
+                f"chunk {chunk}, position {position}, rank {rank}: quantum {int(missing[0])} of "
+                f"{len(buffer)} was never written"
+            )
+    if limits is None or limits.buffers is None:
+        return
+    last = position == len(plan.chunks[chunk].phases) and position > 0
+    partition = len(limits.buffers) - 1 if last else position
+    if partition >= len(limits.buffers):
+        raise PlanError(f"chunk {chunk}: position {position} has no partition")
+    room = limits.buffers[partition][1] // (plan.quantum * plan.collective.element_bytes)
+    largest = max(len(buffer) for buffer in buffers)
+    if largest > room:
+        raise PlanError(
+            f"chunk {chunk}, position {position}: {largest} quanta in a buffer of {room}"
+        )
+
+
+def check_steps(steps: RankSteps, where: str) -> None:
+    """Refuse steps whose outcome depends on timing.
+
+    Sends and receives of a rank run side by side, each in order. A send step with ``after`` may
+    follow that receive step flit by flit, so it must send just what that step writes; and no later
+    receive step may write to what a send step, or its copy, touches.
+    """
+    writes = [
+        (r.into_destination, r.write_offset, r.write_offset + r.length) for r in steps.receives
+    ]
+    for number, send in enumerate(steps.sends):
+        place = f"{where}, send step {number}"
+        begin, end = send.offset, send.offset + send.length
+        if send.after is not None:
+            if not 0 <= send.after < len(writes):
+                raise PlanError(f"{place}: there is no receive step {send.after} to follow")
+            if writes[send.after] != (send.from_destination, begin, end):
+                raise PlanError(
+                    f"{place}: does not send just what receive step {send.after} writes"
+                )
+        later = writes[0 if send.after is None else send.after + 1 :]
+        touched = [(send.from_destination, begin, end)]
+        if send.copy_offset is not None:
+            touched.append((True, send.copy_offset, send.copy_offset + send.length))
+        for buffer, low, high in touched:
+            if any(b == buffer and low < h and o < high for b, o, h in later):
+                raise PlanError(f"{place}: a later receive step writes to its range")
+    for i, (buffer, low, high) in enumerate(writes):
+        if any(b == buffer and low < h and o < high for b, o, h in writes[:i]):
+            raise PlanError(f"{where}, receive step {i}: writes to a range for the second time")
+
+
+def check_slots(plan: CollectivePlan) -> None:
+    """Every slot once, in a possible order, in buffers that are free.
+
+    Epochs count from whatever the plan finds: the first use of a buffer sets its count.
+    """
+    uses: dict[tuple[int, int], int] = {}  # buffer -> epoch of its next owner
+    owner: dict[tuple[int, int], int] = {}
+    at: dict[int, tuple[int, BufferUse]] = {}  # chunk -> position, buffer
+    done: set[int] = set()
+    next_slot: dict[tuple, int] = {}
+
+    def take(use: BufferUse, chunk: int, where: str) -> None:
+        key = (use.partition, use.buffer)
+        if key in owner:
+            raise PlanError(f"{where}: {_name(use)} is still in use by chunk {owner[key]}")
+        if use.epoch != uses.get(key, use.epoch):
+            raise PlanError(f"{where}: {_name(use)} must be taken in epoch {uses[key]}")
+        uses[key] = use.epoch + 1
+        owner[key] = chunk
+
+    def leave(use: BufferUse, chunk: int, position: int, where: str) -> None:
+        if chunk not in at or chunk in done:
+            raise PlanError(f"{where}: chunk {chunk} is not in the engine")
+        if at[chunk] != (position, use):
+            raise PlanError(
+                f"{where}: chunk {chunk} is at position {at[chunk][0]} in {_name(at[chunk][1])}, "
+                f"not at position {position} in {_name(use)}"
+            )
+        del owner[use.partition, use.buffer]
+
+    for kind, *index in plan.sequence:
+        unit = (kind, *index[:-1])
+        if index[-1] != next_slot.get(unit, 0):
+            raise PlanError(f"slot {index[-1]} of {unit} comes out of turn")
+        next_slot[unit] = index[-1] + 1
+        where = f"{kind} {index[-1]}"
+        if kind == "load":
+            load = plan.loads[index[0]]
+            if load.chunk in at:
+                raise PlanError(f"{where}: chunk {load.chunk} is loaded for the second time")
+            take(load.destination, load.chunk, where)
+            at[load.chunk] = (0, load.destination)
+        elif kind == "op":
+            op = plan.ops[index[0]][index[1]]
+            where = f"op {index[1]} of dim {index[0] + 1}"
+            phases = plan.chunks[op.chunk].phases
+            if op.phase >= len(phases) or phases[op.phase].dim != index[0]:
+                raise PlanError(f"{where}: chunk {op.chunk} has no phase {op.phase} on this dim")
+            take(op.destination, op.chunk, where)
+            leave(op.source, op.chunk, op.phase, where)
+            at[op.chunk] = (op.phase + 1, op.destination)
+        else:
+            store = plan.stores[index[0]]
+            leave(store.source, store.chunk, len(plan.chunks[store.chunk].phases), where)
+            done.add(store.chunk)
+    lists = {("load",): plan.loads, ("store",): plan.stores}
+    lists |= {("op", d): ops for d, ops in enumerate(plan.ops)}  # type: ignore[misc]
+    for unit, slots in lists.items():
+        if next_slot.get(unit, 0) != len(slots):
+            raise PlanError(f"slots of {unit} are missing in the sequence")
+    if done != set(range(len(plan.chunks))):
+        missing = min(set(range(len(plan.chunks))) - done)
+        raise PlanError(f"chunk {missing} is never stored")
+
+
+def _name(use: BufferUse) -> str:
+    return f"buffer {use.buffer} of partition {use.partition}, epoch {use.epoch}"
