@@ -9,8 +9,15 @@ from rtl.ace.scoreboard import BUFFER_BITS, BufferEvent, BufferQuery
 from rtl.ace.status import DimStatus, WaitCause
 
 __all__ = [
-    "ContextRow", "ContextLookup", "Progress", "StartEvent", "SentEvent", "WrittenEvent",
-    "Contexts", "context_bits", "oldest_first",
+    "ContextLookup",
+    "ContextRow",
+    "Contexts",
+    "Progress",
+    "SentEvent",
+    "StartEvent",
+    "WrittenEvent",
+    "context_bits",
+    "oldest_first",
 ]  # fmt: skip
 
 

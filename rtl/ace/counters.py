@@ -6,7 +6,7 @@ from amaranth.lib.wiring import In, Out
 
 from rtl.ace.status import DimEvents
 
-__all__ = ["COUNTER_BITS", "DimCounters", "EngineCounters", "engine_counters", "Counters"]
+__all__ = ["COUNTER_BITS", "Counters", "DimCounters", "EngineCounters", "engine_counters"]
 
 COUNTER_BITS = 48
 """2**48 cycles are more than two days at 1.25 GHz."""

@@ -12,8 +12,8 @@ from rtl.ace.scoreboard import BufferEvent, BufferQuery
 from rtl.ace.sram import SramReadSignature, SramWriteSignature
 from rtl.ace.status import DimEvents, DimStatus, WaitCause
 from rtl.ace.tx_unit import ProgramWrite, TxUnit
-from rtl.common.packet import flit_layout
 from rtl.common.fifo import StreamFifo
+from rtl.common.packet import flit_layout
 
 __all__ = ["DimEngine"]
 

@@ -19,7 +19,7 @@ from rtl.ace.status import DimStatus
 from rtl.ace.tx_dma import TxDma
 from rtl.common.packet import flit_layout
 
-__all__ = ["DimPort", "AceEngine"]
+__all__ = ["AceEngine", "DimPort"]
 
 
 class DimPort(wiring.Signature):

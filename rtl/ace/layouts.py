@@ -12,7 +12,7 @@ import enum
 
 from amaranth.lib import data
 
-__all__ = ["RECORD_BYTES", "RecordKind", "Load", "Op", "Store", "Program", "TxStep", "RxStep"]
+__all__ = ["RECORD_BYTES", "Load", "Op", "Program", "RecordKind", "RxStep", "Store", "TxStep"]
 
 RECORD_BYTES = 32
 

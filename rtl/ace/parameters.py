@@ -7,7 +7,7 @@ from fractions import Fraction
 
 from rtl.common.packet import DataType, Operator, flit_layout
 
-__all__ = ["DimParameters", "AceParameters"]
+__all__ = ["AceParameters", "DimParameters"]
 
 
 @dataclass(frozen=True)

@@ -12,8 +12,8 @@ from rtl.ace.sram import SramReadSignature, SramWriteSignature
 from rtl.ace.sram_reader import SramReader
 from rtl.ace.tx_unit import ProgramWrite
 from rtl.arith.reduce import ReduceFlit
-from rtl.common.packet import DataType, Operator, PacketHeader, flit_layout
 from rtl.common.fifo import StreamFifo
+from rtl.common.packet import DataType, Operator, PacketHeader, flit_layout
 
 __all__ = ["RxUnit"]
 

@@ -4,7 +4,7 @@ from amaranth.hdl import Array, Module, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-__all__ = ["EPOCH_BITS", "BUFFER_BITS", "BufferQuery", "BufferEvent", "Scoreboard"]
+__all__ = ["BUFFER_BITS", "EPOCH_BITS", "BufferEvent", "BufferQuery", "Scoreboard"]
 
 EPOCH_BITS = 8
 BUFFER_BITS = 8

@@ -4,7 +4,7 @@ from amaranth.hdl import Cat, Module, Signal, unsigned
 from amaranth.lib import data, memory, stream, wiring
 from amaranth.lib.wiring import In, Out
 
-__all__ = ["SRAM_READ_LATENCY", "SramReadSignature", "SramWriteSignature", "Sram"]
+__all__ = ["SRAM_READ_LATENCY", "Sram", "SramReadSignature", "SramWriteSignature"]
 
 SRAM_READ_LATENCY = 2
 """Cycles from the acceptance of a read request to its data."""

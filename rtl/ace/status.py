@@ -4,7 +4,7 @@ import enum
 
 from amaranth.lib import data
 
-__all__ = ["WaitCause", "DimStatus", "DimEvents"]
+__all__ = ["DimEvents", "DimStatus", "WaitCause"]
 
 
 class WaitCause(enum.IntEnum):

@@ -15,8 +15,8 @@ from rtl.ace.contexts import (
 from rtl.ace.layouts import TxStep
 from rtl.ace.sram import SramReadSignature, SramWriteSignature
 from rtl.ace.sram_reader import SramReader
-from rtl.common.packet import PacketHeader, flit_layout
 from rtl.common.fifo import StreamFifo
+from rtl.common.packet import PacketHeader, flit_layout
 
 __all__ = ["ProgramWrite", "TxUnit"]
 
