@@ -10,12 +10,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from os import PathLike, fspath
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
 from sw_model.errors import InputError
-
-if TYPE_CHECKING:
-    import yaml
 
 __all__ = ["Document", "Node"]
 
@@ -32,7 +29,7 @@ class Node:
 
     path: str
     key: str
-    _node: yaml.Node
+    _node: Any
 
     @property
     def line(self) -> int:

@@ -24,7 +24,7 @@ from sw_model.schema import Choice, Key, ListOf, Number, Quantity, Record, Whole
 from sw_model.topology import Dim, DimKind, Topology
 from sw_model.units import parse_bandwidth, parse_time_ps
 
-__all__ = ["ASTRA_NETWORK", "NETWORK", "read_network", "topology_at"]
+__all__ = ["ASTRA_NETWORK", "NETWORK", "check_ranks", "read_network", "topology_at"]
 
 _LINK_UNIT = 2**30
 _KINDS = {kind.value: kind for kind in DimKind}
@@ -37,10 +37,6 @@ def _dim(**values: object) -> Dim:
     if "middle_copies" in values and values["kind"] is not DimKind.FRED:
         raise ValueError("middle_copies is for a Fred dim only")
     return Dim(**values)  # type: ignore[arg-type]
-
-
-def _topology(dims: tuple[Dim, ...]) -> Topology:
-    return Topology(dims)
 
 
 DIM = Record(
@@ -67,7 +63,7 @@ DIM = Record(
 )
 
 #: Our own description.
-NETWORK = Record(_topology, (Key("dims", ListOf(DIM), "innermost first", required=True),))
+NETWORK = Record(Topology, (Key("dims", ListOf(DIM), "innermost first", required=True),))
 
 
 def _astra(

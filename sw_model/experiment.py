@@ -1,0 +1,293 @@
+"""One file for a whole experiment: workload, network, platform, schedule and co-simulation.
+
+The file is YAML; `EXPERIMENT` is its only description, from which both the reader and the JSON
+schema (docs/experiment.schema.json) come. Unknown keys are refused with file, line and the nearest
+known key. ``examples/resnet50.yaml`` is a commented example.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from os import PathLike, fspath
+from pathlib import Path
+from typing import Any
+
+from sw_model.collective.plan import ELEMENT_BYTES
+from sw_model.document import Document, Node
+from sw_model.errors import InputError
+from sw_model.network import NETWORK, check_ranks, read_network, topology_at
+from sw_model.platform import EngineParameters, MemoryParameters, Partition, Platform
+from sw_model.schema import (
+    Choice,
+    Either,
+    FilePath,
+    Key,
+    ListOf,
+    Number,
+    Quantity,
+    Record,
+    TableOf,
+    Whole,
+)
+from sw_model.topology import Topology
+from sw_model.units import parse_frequency, parse_size
+from sw_model.workload import astra_text
+from sw_model.workload.layers import Mode, Workload
+from sw_model.workload.spans import split_for_group
+
+__all__ = [
+    "EXPERIMENT",
+    "CosimSettings",
+    "Experiment",
+    "ScheduleSettings",
+    "WorkloadSettings",
+    "json_schema",
+    "read_experiment",
+]
+
+_HEADERLESS = {mode.value: mode for mode in Mode if not (mode.is_dlrm or mode.is_transformer)}
+
+
+@dataclass(frozen=True)
+class WorkloadSettings:
+    """What is trained.
+
+    Parameters
+    ----------
+    file : an ASTRA-sim 1.0 text
+    iterations : of the training loop
+    data_type : of every element that is sent
+    ranks : how many ranks the workload is for, where the network shall be checked against it
+    mode : of a text without header lines
+    compute_scale : factor on the compute times of single ranks; a straggler has more than 1
+    """
+
+    file: Path
+    iterations: int = 2
+    data_type: str = "fp16"
+    ranks: int | None = None
+    mode: Mode | None = None
+    compute_scale: Mapping[int, Fraction] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class ScheduleSettings:
+    """How a collective is cut and ordered.
+
+    Parameters
+    ----------
+    scheduler : "baseline" or "themis"
+    intra : "fifo" or "scf", the order of ready ops within a dim
+    chunks : at most so many chunks for each collective (more only where a chunk would not fit
+        the engine's buffers)
+    smallest_chunk_bytes : and none smaller than this, but for the last
+    """
+
+    scheduler: str = "themis"
+    intra: str = "scf"
+    chunks: int = 64
+    smallest_chunk_bytes: int = 1
+
+    def chunks_for(self, payload_bytes: int) -> int:
+        """Chunks to ask for, for a payload of that size."""
+        return max(1, min(self.chunks, payload_bytes // self.smallest_chunk_bytes))
+
+
+@dataclass(frozen=True)
+class CosimSettings:
+    """How the RTL takes part.
+
+    Parameters
+    ----------
+    scale : factor on payloads and on compute times alike, so that the ratio of the two, and with
+        it what is exposed, stays nearly as it is at full size
+    """
+
+    scale: Fraction = Fraction(1, 64)
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """A whole experiment. Read it with `read_experiment`."""
+
+    workload: WorkloadSettings
+    network: Topology
+    schedule: ScheduleSettings = ScheduleSettings()
+    engine: EngineParameters = field(default_factory=EngineParameters)
+    memory: MemoryParameters = field(default_factory=MemoryParameters)
+    clock_hz: int = 1_250_000_000
+    cosim: CosimSettings = CosimSettings()
+    output: Path | None = None
+    path: str = field(default="", compare=False)
+    lines: Mapping[str, int] = field(default_factory=dict, compare=False, repr=False)
+
+    @property
+    def name(self) -> str:
+        """For titles and file names."""
+        return Path(self.path).stem
+
+    def load_workload(self) -> Workload:
+        """Read the workload and check it against data type and network.
+
+        Raises
+        ------
+        InputError
+            with file and line.
+        """
+        workload = astra_text.read(self.workload.file, headerless_mode=self.workload.mode)
+        workload.check_elements(self.workload.data_type)
+        split_for_group(self.network, workload)
+        return workload
+
+    def topology(self, workload: Workload) -> Topology:
+        """The network, with a dim split where the workload's model-parallel group ends in it."""
+        return split_for_group(self.network, workload)
+
+    def platform(self) -> Platform:
+        """The platform as TLM and RTL are built.
+
+        Raises
+        ------
+        InputError
+            where the RTL cannot be that network: a dim faster than a port, or of another kind.
+        """
+        try:
+            return Platform.from_topology(
+                self.network, clock_hz=self.clock_hz, engine=self.engine, memory=self.memory
+            )
+        except ValueError as error:
+            raise InputError(str(error), path=self.path, line=self.lines.get("network")) from None
+
+    def with_schedule(self, **changes: Any) -> Experiment:
+        """The same with some settings of the schedule changed."""
+        return replace(self, schedule=replace(self.schedule, **changes))
+
+
+@dataclass(frozen=True)
+class _NetworkAt:
+    """A network, written out or in a file of its own, of either kind."""
+
+    def read(self, node: Node) -> Topology:
+        if node.kind == "scalar":
+            return read_network(FilePath().read(node))
+        return topology_at(node)
+
+    def schema(self) -> dict[str, Any]:
+        return Either(FilePath(), NETWORK).schema()
+
+
+_WORKLOAD = Record(
+    WorkloadSettings,
+    (
+        Key("file", FilePath(), "an ASTRA-sim 1.0 text", required=True),
+        Key("iterations", Whole(1), "iterations of the training loop"),
+        Key("data_type", Choice({name: name for name in ELEMENT_BYTES}), "of every element"),
+        Key("ranks", Whole(1), "ranks the workload is for; checked against the network"),
+        Key("mode", Choice(_HEADERLESS), "of a text without header lines"),
+        Key(
+            "compute_scale",
+            TableOf(Number()),
+            "factor on the compute times of single ranks, by rank",
+        ),
+    ),
+)
+_SCHEDULE = Record(
+    ScheduleSettings,
+    (
+        Key("scheduler", Choice({n: n for n in ("baseline", "themis")}), "order of the dims"),
+        Key("intra", Choice({n: n for n in ("fifo", "scf")}), "order within a dim"),
+        Key("chunks", Whole(1), "at most so many chunks for each collective"),
+        Key(
+            "smallest_chunk",
+            Quantity(parse_size, "4KiB"),
+            "no chunk smaller than this, but for the last",
+            field="smallest_chunk_bytes",
+        ),
+    ),
+)
+_PARTITION = Record(
+    Partition,
+    (
+        Key("buffers", Whole(1), "buffers in the partition", required=True),
+        Key("flits", Whole(1), "flits in a buffer", required=True),
+    ),
+)
+_ENGINE = Record(
+    EngineParameters,
+    (
+        Key("flit_bytes", Whole(1), "width of every port and bank"),
+        Key("contexts", Whole(1), "ops under way on each dim"),
+        Key("partitions", ListOf(_PARTITION, 2), "SRAM buffers by position, the last terminal"),
+        Key("sram_banks", Whole(1), "one-read-one-write banks"),
+        Key("packet_bytes", Quantity(parse_size, "4KiB"), "largest payload of a packet"),
+        Key("program_steps", Whole(1), "steps that a program memory holds"),
+        Key("queue_depth", Whole(1), "records in front of each unit"),
+    ),
+)
+_MEMORY = Record(
+    MemoryParameters,
+    (
+        Key("read_latency", Whole(1), "cycles from request to first beat"),
+        Key("write_latency", Whole(1), "cycles from a write to its acknowledgement"),
+        Key("words", Whole(1), "flits in the memory of one NPU"),
+    ),
+)
+_COSIM = Record(
+    CosimSettings,
+    (Key("scale", Number(maximum=1), "factor on payloads and compute times"),),
+)
+
+#: The file.
+EXPERIMENT = Record(
+    Experiment,
+    (
+        Key("workload", _WORKLOAD, "what is trained", required=True),
+        Key("network", _NetworkAt(), "the dims, or a file with them", required=True),
+        Key("schedule", _SCHEDULE, "how collectives are cut and ordered"),
+        Key("engine", _ENGINE, "capacity of an endpoint engine"),
+        Key("memory", _MEMORY, "the memory beside an NPU"),
+        Key("clock", Quantity(parse_frequency, "1.25 GHz"), "of the RTL", field="clock_hz"),
+        Key("cosim", _COSIM, "how the RTL takes part"),
+        Key("output", FilePath(), "folder for results"),
+    ),
+    located=True,
+)
+
+
+def read_experiment(path: str | PathLike[str]) -> Experiment:
+    """Read and check an experiment file. The workload it names is read by
+    `Experiment.load_workload`.
+
+    Raises
+    ------
+    InputError
+        with file, line and column: no YAML, unknown or missing keys, values of the wrong type or
+        out of range, a network whose sizes do not multiply to the ranks.
+    """
+    node = Document(path).root
+    experiment = replace(EXPERIMENT.read(node), path=fspath(path))
+    assert isinstance(experiment, Experiment)
+    settings = experiment.workload
+    line = experiment.lines.get("network")
+    if settings.ranks is not None:
+        check_ranks(experiment.network, settings.ranks, path=experiment.path, line=line)
+    for rank in settings.compute_scale:
+        if rank >= experiment.network.npus:
+            raise InputError(
+                f"workload.compute_scale must name ranks in 0..{experiment.network.npus - 1}, "
+                f"not {rank}",
+                path=experiment.path,
+                line=experiment.lines["workload"],
+            )
+    return experiment
+
+
+def json_schema() -> dict[str, Any]:
+    """The JSON schema of an experiment file (draft 2020-12)."""
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "Antiphon experiment",
+        **EXPERIMENT.schema(),
+    }
