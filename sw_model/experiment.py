@@ -19,6 +19,7 @@ from sw_model.document import Document, Node
 from sw_model.errors import InputError
 from sw_model.network import NETWORK, check_ranks, read_network, topology_at
 from sw_model.platform import EngineParameters, MemoryParameters, Partition, Platform
+from sw_model.schedule.options import ScheduleOptions
 from sw_model.schema import (
     Choice,
     Either,
@@ -41,7 +42,6 @@ __all__ = [
     "EXPERIMENT",
     "CosimSettings",
     "Experiment",
-    "ScheduleSettings",
     "WorkloadSettings",
     "json_schema",
     "read_experiment",
@@ -73,29 +73,6 @@ class WorkloadSettings:
 
 
 @dataclass(frozen=True)
-class ScheduleSettings:
-    """How a collective is cut and ordered.
-
-    Parameters
-    ----------
-    scheduler : "baseline" or "themis"
-    intra : "fifo" or "scf", the order of ready ops within a dim
-    chunks : at most so many chunks for each collective (more only where a chunk would not fit
-        the engine's buffers)
-    smallest_chunk_bytes : and none smaller than this, but for the last
-    """
-
-    scheduler: str = "themis"
-    intra: str = "scf"
-    chunks: int = 64
-    smallest_chunk_bytes: int = 1
-
-    def chunks_for(self, payload_bytes: int) -> int:
-        """Chunks to ask for, for a payload of that size."""
-        return max(1, min(self.chunks, payload_bytes // self.smallest_chunk_bytes))
-
-
-@dataclass(frozen=True)
 class CosimSettings:
     """How the RTL takes part.
 
@@ -114,7 +91,7 @@ class Experiment:
 
     workload: WorkloadSettings
     network: Topology
-    schedule: ScheduleSettings = ScheduleSettings()
+    schedule: ScheduleOptions = field(default_factory=ScheduleOptions)
     engine: EngineParameters = field(default_factory=EngineParameters)
     memory: MemoryParameters = field(default_factory=MemoryParameters)
     clock_hz: int = 1_250_000_000
@@ -194,17 +171,11 @@ _WORKLOAD = Record(
     ),
 )
 _SCHEDULE = Record(
-    ScheduleSettings,
+    ScheduleOptions,
     (
         Key("scheduler", Choice({n: n for n in ("baseline", "themis")}), "order of the dims"),
         Key("intra", Choice({n: n for n in ("fifo", "scf")}), "order within a dim"),
         Key("chunks", Whole(1), "at most so many chunks for each collective"),
-        Key(
-            "smallest_chunk",
-            Quantity(parse_size, "4KiB"),
-            "no chunk smaller than this, but for the last",
-            field="smallest_chunk_bytes",
-        ),
     ),
 )
 _PARTITION = Record(
