@@ -133,6 +133,7 @@ class StreamSource(Part):
     Attributes
     ----------
     queue : payloads still to offer
+    offers : the cycle from which on each payload was offered
     cycles : the cycle in which each payload was accepted
     """
 
@@ -142,6 +143,7 @@ class StreamSource(Part):
         self.payload = getattr(dut, f"{name}__payload")
         self.stalls = never() if stalls is None else stalls
         self.queue: deque[int] = deque()
+        self.offers: list[int] = []
         self.cycles: list[int] = []
         self._offered = False
         self.valid.value = 0
@@ -164,6 +166,7 @@ class StreamSource(Part):
             self.payload.value = self.queue.popleft()
             self.valid.value = 1
             self._offered = True
+            self.offers.append(cycle)
         else:
             self.valid.value = 0
 
@@ -176,6 +179,7 @@ class StreamSource(Part):
     def clear(self) -> None:
         """Withdraw everything (with a reset of the DUT)."""
         self.queue.clear()
+        self.offers.clear()
         self.cycles.clear()
         self._offered = False
         self.valid.value = 0

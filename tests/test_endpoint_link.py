@@ -7,7 +7,14 @@ import pytest
 
 from sw_model.endpoint.link import LINK_TIMING, RateGate, minimum_credits
 
-RATES = [Fraction(1), Fraction(3, 4), Fraction(2, 3), Fraction(1, 3), Fraction(5, 7), Fraction(1, 64)]
+RATES = [
+    Fraction(1),
+    Fraction(3, 4),
+    Fraction(2, 3),
+    Fraction(1, 3),
+    Fraction(5, 7),
+    Fraction(1, 64),
+]
 
 
 class BruteGate:
