@@ -6,6 +6,7 @@ shell has stopped it, with the reason. Ports of the component may be read and wr
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -71,8 +72,8 @@ class Shell:
         self._events = tuple(events)
         self._flit_bytes = flit_bytes
         self._describe = describe
-        self._toggles = {"go": 0, "memory_load": 0, "memory_dump": 0}
         self._record = None if record is None else record.open("w")
+        self._files = 0
         self._started = False
 
     async def reset(self, *, watchdog_limit: int = 100_000) -> None:
@@ -121,7 +122,8 @@ class Shell:
         return int(self.dut.cycle.value)
 
     def write(self, signal: str, value: int) -> None:
-        """Write a signal of the top; it holds from the next cycle on."""
+        """Write a signal of the top: it holds from the present cycle on, in which the clock stands,
+        so the edge that begins the next cycle takes it."""
         getattr(self.dut, signal).value = value
         if self._record is not None:
             self._record.write(f"write {signal} {value:x}\n")
@@ -134,11 +136,20 @@ class Shell:
         return int(self.dut.reason.value)
 
     def _flip(self, signal: str) -> None:
-        self._toggles[signal] ^= 1
-        getattr(self.dut, signal).value = self._toggles[signal]
+        handle = getattr(self.dut, signal)
+        handle.value = int(handle.value) ^ 1
         if self._record is not None:
-            self._record.write(f"flip {signal} {self._toggles[signal]:x}\n")
+            self._record.write(f"flip {signal} -\n")
             self._record.flush()
+
+    def _record_file(self, name: str) -> None:
+        """Keep a copy of a file that the simulation is about to read, for the recorded run."""
+        if self._record is None:
+            return
+        kept = Path(self._record.name).resolve().with_name(f"recorded_{self._files}.hex")
+        self._files += 1
+        shutil.copyfile(name, kept)
+        self._record.write(f"file {kept.name} {name}\n")
 
     async def load(self, memories: Sequence[int], contents: Sequence[NDArray[np.uint8]]) -> None:
         """Fill memories from their first beat on.
@@ -164,6 +175,7 @@ class Shell:
             words = content.reshape(-1, self._flit_bytes)[:, ::-1]
             text = words.tobytes().hex("\n", -self._flit_bytes)
             Path(f"memory_{memory}.hex").write_text(text + "\n")
+            self._record_file(f"memory_{memory}.hex")
         await self._transfer("memory_load", first, sizes.pop() // self._flit_bytes, memories)
 
     async def dump(

@@ -46,30 +46,17 @@ STATUS: Mapping[str, str] = {
 
 @dataclass(frozen=True)
 class MemoryAttachment:
-    """Where a memory is attached: the names of the component's members.
+    """Where a memory is attached: the names of the component's two memory ports.
 
     Parameters
     ----------
-    read_request : stream out, a struct of ``address`` and ``beats``
-    read_response : stream in, the beats
-    write : stream out, a struct of ``address``, ``data`` and ``strobe``
-    write_acknowledge : one bit in
+    read : has the stream ``request`` (a struct of ``address`` and ``beats``) and the stream ``data``
+    write : has the stream ``request`` (a struct of ``address``, ``data`` and ``strobe``) and the bit
+        ``acknowledged``
     """
 
-    read_request: str
-    read_response: str
+    read: str
     write: str
-    write_acknowledge: str
-
-    @classmethod
-    def below(cls, prefix: str) -> MemoryAttachment:
-        """The attachment whose members have these names below ``prefix`` (``memory__3``)."""
-        return cls(
-            read_request=f"{prefix}__read_request",
-            read_response=f"{prefix}__read_response",
-            write=f"{prefix}__write",
-            write_acknowledge=f"{prefix}__write_acknowledge",
-        )
 
 
 @dataclass(frozen=True)
@@ -219,10 +206,9 @@ def write_top(component: wiring.Component, plan: ShellPlan, *, name: str) -> str
 def _declarations(ports: _Ports, plan: ShellPlan) -> list[str]:
     attached = set()
     for memory in plan.memories:
-        for stream in (memory.read_request, memory.write):
-            attached.add(f"{stream}__ready")
-        attached |= {f"{memory.read_response}__valid", f"{memory.read_response}__payload"}
-        attached.add(memory.write_acknowledge)
+        attached |= {f"{port}__request__ready" for port in (memory.read, memory.write)}
+        attached |= {f"{memory.read}__data__valid", f"{memory.read}__data__payload"}
+        attached.add(f"{memory.write}__acknowledged")
     lines = []
     for port in ports.ports.values():
         driven_here = port.is_input and port.name not in attached
@@ -257,12 +243,12 @@ def _shell(ports: _Ports, plan: ShellPlan) -> list[str]:
 def _memory(
     ports: _Ports, plan: ShellPlan, number: int, attachment: MemoryAttachment
 ) -> list[str]:
-    request, response = attachment.read_request, attachment.read_response
-    write, acknowledge = attachment.write, attachment.write_acknowledge
+    request, response = f"{attachment.read}__request", f"{attachment.read}__data"
+    write, acknowledged = f"{attachment.write}__request", f"{attachment.write}__acknowledged"
     payload = ports.check(f"{response}__payload", is_input=True, use="a read response")
     ports.check(f"{request}__payload", is_input=False, use="a read request")
-    ports.check(f"{write}__payload", is_input=False, use="a write")
-    ports.check(acknowledge, is_input=True, use="a write acknowledgement")
+    ports.check(f"{write}__payload", is_input=False, use="a write request")
+    ports.check(acknowledged, is_input=True, use="a write acknowledgement")
     flit_bytes = len(ports.ports[payload].signal) // 8
     connections = {
         "clk": "clk",
@@ -271,15 +257,15 @@ def _memory(
         "read_request_ready": f"{request}__ready",
         "read_request_address": ports.slice(f"{request}__payload", "address"),
         "read_request_beats": ports.slice(f"{request}__payload", "beats"),
-        "read_response_valid": f"{response}__valid",
-        "read_response_ready": f"{response}__ready",
-        "read_response_data": payload,
+        "read_data_valid": f"{response}__valid",
+        "read_data_ready": f"{response}__ready",
+        "read_data_payload": payload,
         "write_valid": f"{write}__valid",
         "write_ready": f"{write}__ready",
         "write_address": ports.slice(f"{write}__payload", "address"),
         "write_data": ports.slice(f"{write}__payload", "data"),
         "write_strobe": ports.slice(f"{write}__payload", "strobe"),
-        "write_acknowledge": acknowledge,
+        "write_acknowledged": acknowledged,
         "fault": f"memory_fault[{number}]",
         "chosen": f"memory_chosen[{number}]",
         "load": "memory_load[0]",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
@@ -12,6 +13,7 @@ import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 from xml.etree import ElementTree
 
 import cocotb_tools.config
@@ -50,7 +52,7 @@ def run_cocotb(
     module: str,
     testcase: str | None = None,
     seed: int = 1,
-    environment: Mapping[str, str] | None = None,
+    parameters: Mapping[str, Any] | None = None,
     plusargs: tuple[str, ...] = (),
     timeout_seconds: float = 300,
     waves: Path | None = None,
@@ -64,7 +66,7 @@ def run_cocotb(
     module : Python module with the tests, as ``testbenches.tb_adder``
     testcase : only the test of this name
     seed : seed of cocotb and of ``testbenches.random_generator``
-    environment : variables that the tests read
+    parameters : JSON values that ``testbenches.parameters()`` returns inside the simulation
     plusargs : plusargs of the Verilog side
     timeout_seconds : wall time after which the run is given up
     waves : file for a waveform (FST); the model must have been described with ``waves``
@@ -87,7 +89,7 @@ def run_cocotb(
     command = _command(model, directory, waves)
     command += [f"+{argument.lstrip('+')}" for argument in plusargs]
     variables = {**os.environ, **_cocotb_environment(model, module, results, testcase, seed)}
-    variables.update(environment or {})
+    variables["ANTIPHON_PARAMETERS"] = json.dumps(dict(parameters or {}))
     status = _execute(command, workplace, variables, log_file, timeout_seconds, echo)
 
     log = log_file.read_text(errors="replace")

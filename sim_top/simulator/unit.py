@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Mapping
 from pathlib import Path
@@ -77,7 +76,7 @@ def simulate(
         module=testbench,
         testcase=testcase,
         seed=seed,
-        environment={"ANTIPHON_PARAMETERS": json.dumps(dict(parameters or {}))},
+        parameters=parameters,
         timeout_seconds=timeout_seconds,
         waves=waves,
     )

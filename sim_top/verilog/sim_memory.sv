@@ -5,7 +5,7 @@
 //
 //   read    a request for `beats` beats accepted in cycle t gives its first beat in cycle
 //           t + READ_LATENCY, or right behind the last beat of the request before it, then one per
-//           cycle while `read_response_ready`. QUEUE requests may wait.
+//           cycle while `read_data_ready`. QUEUE requests may wait.
 //   write   a beat accepted in cycle t is in the memory from cycle t + 1 and acknowledged by one
 //           pulse in cycle t + WRITE_LATENCY. Bytes whose strobe is 0 keep their value.
 //
@@ -32,18 +32,18 @@ module sim_memory #(
   input logic read_request_valid,
   output logic read_request_ready,
   input logic [31:0] read_request_address,
-  input logic [7:0] read_request_beats,
+  input logic [15:0] read_request_beats,
 
-  output logic read_response_valid,
-  input logic read_response_ready,
-  output logic [8*FLIT_BYTES-1:0] read_response_data,
+  output logic read_data_valid,
+  input logic read_data_ready,
+  output logic [8*FLIT_BYTES-1:0] read_data_payload,
 
   input logic write_valid,
   output logic write_ready,
   input logic [31:0] write_address,
   input logic [8*FLIT_BYTES-1:0] write_data,
   input logic [FLIT_BYTES-1:0] write_strobe,
-  output logic write_acknowledge,
+  output logic write_acknowledged,
 
   output logic fault,
 
@@ -57,11 +57,11 @@ module sim_memory #(
 
   // Requests that wait, and the time (a free-running count) at which each may answer.
   logic [31:0] queue_address[0:QUEUE-1];
-  logic [7:0] queue_beats[0:QUEUE-1];
+  logic [15:0] queue_beats[0:QUEUE-1];
   logic [31:0] queue_time[0:QUEUE-1];
   logic [31:0] head, tail, now;
 
-  logic [7:0] beat;
+  logic [15:0] beat;
   logic [31:0] beat_address;
   logic [WRITE_LATENCY-1:0] acknowledges;
 
@@ -85,8 +85,8 @@ module sim_memory #(
     beat = 0;
     acknowledges = 0;
     fault = 0;
-    read_response_valid = 0;
-    read_response_data = 0;
+    read_data_valid = 0;
+    read_data_payload = 0;
     stall_request = 0;
     stall_response = 0;
     stall_write = 0;
@@ -94,13 +94,13 @@ module sim_memory #(
 
   assign read_request_ready = tail - head < QUEUE && !stall_request;
   assign write_ready = !stall_write;
-  assign write_acknowledge = acknowledges[WRITE_LATENCY-1];
+  assign write_acknowledged = acknowledges[WRITE_LATENCY-1];
 
   assign take_request = read_request_valid && read_request_ready;
   assign take_write = write_valid && write_ready;
-  assign beat_address = queue_address[head%QUEUE] + {24'd0, beat};
+  assign beat_address = queue_address[head%QUEUE] + {16'd0, beat};
   assign next_beat = head != tail && $signed(now - queue_time[head%QUEUE]) >= 0
-      && (!read_response_valid || read_response_ready) && !stall_response;
+      && (!read_data_valid || read_data_ready) && !stall_response;
 
   function automatic [31:0] xorshift(input [31:0] state);
     xorshift = state ^ (state << 13);
@@ -120,21 +120,21 @@ module sim_memory #(
     end
 
     if (next_beat) begin
-      read_response_valid <= 1;
+      read_data_valid <= 1;
       if (beat_address < WORDS) begin
-        read_response_data <= words[beat_address];
+        read_data_payload <= words[beat_address];
       end else begin
-        read_response_data <= 0;
+        read_data_payload <= 0;
         fault <= 1;
       end
-      if (beat + 8'd1 >= queue_beats[head%QUEUE]) begin
+      if (beat + 16'd1 >= queue_beats[head%QUEUE]) begin
         beat <= 0;
         head <= head + 1;
       end else begin
         beat <= beat + 1;
       end
-    end else if (read_response_ready) begin
-      read_response_valid <= 0;
+    end else if (read_data_ready) begin
+      read_data_valid <= 0;
     end
 
     acknowledges <= {acknowledges, take_write};
@@ -162,7 +162,7 @@ module sim_memory #(
       beat <= 0;
       acknowledges <= 0;
       fault <= 0;
-      read_response_valid <= 0;
+      read_data_valid <= 0;
     end
   end
 
