@@ -1,5 +1,6 @@
 """rtl.link: the composed link."""
 
+import re
 from fractions import Fraction
 
 import pytest
@@ -59,9 +60,9 @@ def test_signature():
     ],
 )
 def test_wrong_parameters(change, message):
-    with pytest.raises(ValueError) as error:
-        Link(**({"flit_bytes": 16, "rate": Fraction(1), "latency": 1, "credits": 4} | change))
-    assert str(error.value) == message
+    good = {"flit_bytes": 16, "rate": Fraction(1), "latency": 1, "credits": 4}
+    with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
+        Link(**(good | change))
 
 
 def test_minimum_credits_are_those_of_the_model():
