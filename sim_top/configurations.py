@@ -1,51 +1,79 @@
-"""The configuration memory of the FRED switches of one dim: which flow has which index.
+"""The configuration memory of the FRED switches of one dim: what runs under which index.
 
-Every switch of a dim gets the same table when the platform starts: one all-reduce, P reduces (the
-steps of a reduce-scatter) and P multicasts (the steps of an all-gather), one flow each, since all
-members of a dim's group take part in every op of ours.
+Every switch of a dim gets the same entries when the platform starts: for each data type and
+operator one all-reduce, P reduces (the steps of a reduce-scatter) and P multicasts (the steps of an
+all-gather). Each holds one flow, since all members of a dim's group take part in every op.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable
 
-__all__ = ["Flow", "FlowTable"]
+from sw_model.fred.configuration import Configuration, Flow
+from sw_model.fred.routing import route
+from sw_model.fred.table import entry_words
 
-Flow = tuple[tuple[int, ...], tuple[int, ...]]
-"""Input coordinates and output coordinates on the dim."""
+__all__ = ["FlowTable"]
+
+Ports = tuple[tuple[int, ...], tuple[int, ...]]
 
 
-@dataclass(frozen=True)
 class FlowTable:
-    """Flows by configuration index.
+    """Entries of the configuration memory, and the index of each.
 
     Parameters
     ----------
-    flows : the flow that configuration 0, 1, ... carries
+    ports, middle_copies : P and m of the switch
+    kinds : (data type, operator) of the collectives that will run
+    traffic_class : of all of them
     """
 
-    flows: tuple[Flow, ...]
-
-    @classmethod
-    def for_group(cls, ports: int) -> FlowTable:
-        """The flows of in-network AR, RS and AG over ports 0 to ``ports - 1``."""
+    def __init__(
+        self,
+        ports: int,
+        middle_copies: int,
+        *,
+        kinds: Iterable[tuple[str, str]],
+        traffic_class: str = "dp",
+    ) -> None:
         everyone = tuple(range(ports))
-        reduces = [(everyone, (port,)) for port in everyone]
-        multicasts = [((port,), everyone) for port in everyone]
-        return cls(flows=((everyone, everyone), *reduces, *multicasts))
+        shapes: list[Ports] = [
+            (everyone, everyone),
+            *((everyone, (port,)) for port in everyone),
+            *(((port,), everyone) for port in everyone),
+        ]
+        self.entries: list[Configuration] = []
+        self._index: dict[tuple[Ports, str, str], int] = {}
+        for data_type, operator in kinds:
+            for inputs, outputs in shapes:
+                flow = Flow(
+                    inputs,
+                    outputs,
+                    traffic_class=traffic_class,
+                    data_type=data_type,
+                    operator=operator,
+                )
+                routed = route(ports, middle_copies, [flow])
+                assert isinstance(routed, Configuration), "a flow alone always routes"
+                self._index[(inputs, outputs), data_type, operator] = len(self.entries)
+                self.entries.append(routed)
 
-    def index(self, flow: Flow) -> int:
+    def index(self, flow: Ports, data_type: str, operator: str) -> int:
         """Configuration index of a flow.
 
         Raises
         ------
         ValueError
-            where no configuration carries it.
+            where no entry carries it.
         """
         try:
-            return self.flows.index(flow)
-        except ValueError:
+            return self._index[flow, data_type, operator]
+        except KeyError:
             raise ValueError(
-                f"flow {flow[0]} > {flow[1]} must be in the configuration memory, "
-                f"which holds {len(self.flows)} flows"
+                f"flow {flow[0]} > {flow[1]} of {data_type} {operator} must be in the "
+                f"configuration memory, which holds {len(self.entries)} entries"
             ) from None
+
+    def words(self) -> list[tuple[int, ...]]:
+        """By index, the words that the host writes."""
+        return [entry_words(configuration) for configuration in self.entries]

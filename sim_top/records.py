@@ -25,9 +25,9 @@ from rtl.ace.layouts import (
 )
 from rtl.common.packet import DataType, Operator, TrafficClass
 from sim_top.configurations import FlowTable
-from sw_model.collective.numerics import element_bytes
 from sw_model.collective.plan import (
     BufferUse,
+    Collective,
     CollectivePlan,
     Piece,
     RankSteps,
@@ -114,7 +114,7 @@ class RecordCompiler:
     ----------
     platform : what the engine can hold
     rank : whose records
-    flows : by dim, the configuration index of every flow (FRED dims only)
+    flows : by dim, the entries of its switches' configuration memories (FRED dims only)
 
     Notes
     -----
@@ -183,7 +183,7 @@ class RecordCompiler:
     ) -> list[int]:
         """LOAD or STORE records of one chunk; an empty chunk still passes its buffer on."""
         kind = RecordKind.LOAD if layout is Load else RecordKind.STORE
-        size = element_bytes(plan.collective.data_type)
+        size = plan.collective.element_bytes
         flit = self.platform.engine.flit_bytes
         base = self.buffers.address(use)
         pieces = [p for p in pieces if p.elements] or [Piece(memory=0, elements=0, buffer=0)]
@@ -192,9 +192,8 @@ class RecordCompiler:
             offset, remainder = divmod(piece.memory * size, flit)
             if remainder:
                 raise InputError(
-                    f"chunk at element {piece.memory} of {plan.collective.operation.value}",
-                    "does not begin at a flit in memory",
-                    f"choose a size per rank that is a multiple of {flit} bytes",
+                    f"a {plan.collective.operation.value} must cut its payload at whole flits: "
+                    f"element {piece.memory} is not at a multiple of {flit} bytes"
                 )
             flits, tail = divmod(piece.elements * size, flit)
             values = {
@@ -219,7 +218,7 @@ class RecordCompiler:
     ) -> None:
         slot = plan.ops[dim][index]
         steps = rank_steps(plan, slot.chunk, slot.phase, self.rank)
-        sends = tuple(self._send(dim, step) for step in steps.sends)
+        sends = tuple(self._send(dim, step, plan.collective) for step in steps.sends)
         receives = tuple(self._receive(step) for step in steps.receives)
         tx = self._program(dim, sends, self._sends, False, steps, records)
         rx = self._program(dim, receives, self._receives, True, steps, records)
@@ -231,10 +230,8 @@ class RecordCompiler:
             rx = self._program(dim, receives, self._receives, True, steps, records)
         if tx is None or rx is None:
             raise InputError(
-                f"dim {dim + 1}",
-                f"an op of {max(len(sends), len(receives))} steps is longer than the program "
-                f"memory of {self.platform.engine.program_steps}",
-                "raise engine.program_steps",
+                f"an op on dim {dim + 1} has {max(len(sends), len(receives))} steps, and the "
+                f"program memory {self.platform.engine.program_steps}: raise engine.program_steps"
             )
         request = plan.collective
         records.append(
@@ -290,8 +287,10 @@ class RecordCompiler:
             ]
         return start
 
-    def _send(self, dim: int, step: SendStep) -> int:
-        configuration = self.flows[dim].index(step.flow) if step.flow is not None else 0
+    def _send(self, dim: int, step: SendStep, request: Collective) -> int:
+        configuration = 0
+        if step.flow is not None:
+            configuration = self.flows[dim].index(step.flow, request.data_type, request.operator)
         return pack(
             TxStep,
             {

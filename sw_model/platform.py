@@ -9,9 +9,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 
+from sw_model.endpoint.link import minimum_credits
 from sw_model.topology import DimKind, Topology
 
 __all__ = ["Partition", "EngineParameters", "LinkParameters", "MemoryParameters", "Platform"]
+
+
+_SWITCH_PIPELINE = 64
+"""An allowance for the cycles between a switch's decision to start a packet and its last flit's
+credit; generous, since the buffer is small beside a packet."""
 
 
 @dataclass(frozen=True)
@@ -92,6 +98,17 @@ class Platform:
     clock_hz: int = 1_250_000_000
     engine: EngineParameters = EngineParameters()
     memory: MemoryParameters = MemoryParameters()
+
+    def buffer_flits(self, dim: int) -> int:
+        """Flits that each receiver on the links of ``dim`` buffers, and its sender's credits.
+
+        Enough to keep one flit per cycle over the round trip; on a FRED dim also a whole packet,
+        which virtual cut-through waits for (3-fred *Control*, 7), and the switch's pipeline.
+        """
+        flits = minimum_credits(Fraction(1), self.links[dim].latency)
+        if self.topology.dims[dim].kind is DimKind.FRED:
+            flits += self.engine.packet_bytes // self.engine.flit_bytes + 1 + _SWITCH_PIPELINE
+        return flits
 
     @classmethod
     def from_topology(

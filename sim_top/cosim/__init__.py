@@ -1,0 +1,1 @@
+"""Co-simulation: the training loop, or single collectives, drive the RTL platform."""

@@ -1,0 +1,182 @@
+"""The RTL platform as a backend of the training loop, inside the simulation.
+
+Python is awake only while the simulation's clock stands still: to ring doorbells, and when a
+collective has ended somewhere. Cycles in which nothing is outstanding are not simulated: ``now``
+then runs ahead of the simulation's own cycle count.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sim_top.cosim.memory_map import MemoryMap, Region, payload
+from sim_top.cosim.outcome import Issued
+from sim_top.platform.control import PlatformControl, PlatformError
+from sim_top.records import RecordCompiler, descriptor_bytes
+from sw_model.backend import Completion
+from sw_model.collective.plan import Collective, CollectivePlan, Operation
+from sw_model.errors import DeadlockError
+from sw_model.platform import Platform
+from sw_model.schedule.options import PlanBook
+
+__all__ = ["RtlBackend"]
+
+
+@dataclass
+class _Entry:
+    """A collective that has been entered by at least one rank."""
+
+    plan: CollectivePlan
+    descriptor: Region
+    source: Region
+    result: Region
+    issued: dict[int, int] = field(default_factory=dict)
+    ended: dict[int, int] = field(default_factory=dict)
+    contents: list[NDArray[np.uint8]] = field(default_factory=list)
+
+
+class RtlBackend:
+    """See the module. A collective's number is its place in the sequence.
+
+    Parameters
+    ----------
+    control : the running simulation
+    book : plans
+    seed : of the payloads
+    """
+
+    def __init__(self, control: PlatformControl, book: PlanBook, *, seed: int) -> None:
+        self.control = control
+        self.platform: Platform = book.platform
+        self.book = book
+        self.seed = seed
+        self.ahead = 0
+        npus = self.platform.topology.npus
+        self.representatives: Sequence[int] = tuple(range(npus))
+        self._compilers = [
+            RecordCompiler(self.platform, rank, control.flows) for rank in range(npus)
+        ]
+        self._memory = MemoryMap(self.platform.memory.words)
+        self._entries: list[_Entry] = []
+        self._entered = [0] * npus  # collectives entered, by rank
+        self._running: list[deque[int]] = [deque() for _ in range(npus)]  # in an engine, by rank
+        self._counted = [0] * npus  # completions that the engine has counted, by rank
+        self._doorbells: list[tuple[int, list[int]]] = []  # (collective, ranks), not yet rung
+        self._empty: list[Completion] = []  # nothing to do: ended at once
+
+    @property
+    def now(self) -> int:
+        """Cycles since the start, simulated or not."""
+        return self.control.cycle + self.ahead
+
+    @property
+    def issued(self) -> tuple[Issued, ...]:
+        """What has been issued so far."""
+        return tuple(
+            Issued(e.plan, e.source, e.result, dict(e.issued), dict(e.ended))
+            for e in self._entries
+        )
+
+    def issue(self, collective: Collective, ranks: Sequence[int]) -> int:
+        """See :class:`sw_model.backend.Backend`."""
+        numbers = {self._entered[rank] for rank in ranks}
+        if len(numbers) != 1:
+            raise ValueError(f"ranks must enter the same collective, not {sorted(numbers)!r}")
+        number = numbers.pop()
+        if number == len(self._entries):
+            self._entries.append(self._prepare(number, collective))
+        entry = self._entries[number]
+        for rank in ranks:
+            self._entered[rank] += 1
+            entry.issued[rank] = self.now
+        if entry.plan.chunks:
+            self._doorbells.append((number, list(ranks)))
+            for rank in ranks:
+                self._running[rank].append(number)
+        else:
+            self._empty += [self._end(number, rank) for rank in ranks]
+        return number
+
+    async def wait(self, until: int | None) -> list[Completion]:
+        """See :class:`sw_model.backend.Backend`."""
+        for number, ranks in self._doorbells:
+            await self._ring(number, ranks)
+        self._doorbells.clear()
+        if self._empty:
+            ended, self._empty = self._empty, []
+            return ended
+        if until is not None and until <= self.now:
+            return []
+        if not any(self._running):
+            if until is not None:
+                self.ahead += until - self.now
+            return []
+        try:
+            await self.control.run(None if until is None else until - self.ahead)
+        except PlatformError as error:
+            raise DeadlockError(str(error)) from error
+        return self._completions()
+
+    def _completions(self) -> list[Completion]:
+        """What has ended in this cycle. An engine ends its collectives in order."""
+        out = []
+        for rank, count in enumerate(self.control.completed()):
+            while self._counted[rank] % (1 << 16) != count:
+                self._counted[rank] += 1
+                out.append(self._end(self._running[rank].popleft(), rank))
+        return sorted(out, key=lambda c: (c.collective, c.rank))
+
+    def _end(self, number: int, rank: int) -> Completion:
+        self._entries[number].ended[rank] = self.now
+        return Completion(collective=number, rank=rank, cycle=self.now)
+
+    def _prepare(self, number: int, collective: Collective) -> _Entry:
+        """Plan it, place it in memory and write its descriptors."""
+        plan = self.book.plan(number, collective)
+        flit = self.platform.engine.flit_bytes
+        group = 1
+        for dim in collective.dims:
+            group *= self.platform.topology.dims[dim].size
+        size = collective.elements * collective.element_bytes
+        grown = size * group if collective.operation is Operation.ALL_GATHER else size
+        shrunk = collective.operation is Operation.REDUCE_SCATTER
+        taken = -(-size // group) if shrunk else grown
+        what = f"collective {number}"
+        # The descriptor names the regions, so it is made last; it lies right behind the source,
+        # so that one transfer brings both.
+        result = self._memory.take(-(-taken // flit), what)
+        source = self._memory.take(-(-size // flit), what)
+        blocks = [
+            descriptor_bytes(
+                compiler.compile(
+                    plan,
+                    collective=number % (1 << 16),
+                    source=source.first,
+                    result=result.first,
+                )
+            )
+            for compiler in self._compilers
+        ]
+        longest = max(len(block) for block in blocks)
+        descriptor = self._memory.take(-(-longest // flit), what)
+        entry = _Entry(plan, descriptor, source, result)
+        for rank, block in enumerate(blocks):
+            image = np.zeros((source.flits + descriptor.flits) * flit, dtype=np.uint8)
+            data = payload(collective, seed=self.seed, number=number, rank=rank)
+            image[:size] = data.view(np.uint8)
+            start = source.flits * flit
+            image[start : start + len(block)] = np.frombuffer(block, dtype=np.uint8)
+            entry.contents.append(image)
+        return entry
+
+    async def _ring(self, number: int, ranks: Sequence[int]) -> None:
+        entry = self._entries[number]
+        if entry.contents:
+            await self.control.load(entry.source.first, entry.contents)
+            entry.contents.clear()
+        await self.control.doorbell(entry.descriptor.first, ranks)

@@ -1,0 +1,74 @@
+"""Where things lie in the memory beside each NPU, and what a payload is filled with."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sw_model.collective.plan import Collective
+from sw_model.errors import InputError
+
+__all__ = ["MemoryMap", "Region", "payload"]
+
+
+@dataclass(frozen=True)
+class Region:
+    """``flits`` flits of every rank's memory, from flit ``first`` on."""
+
+    first: int
+    flits: int
+
+
+class MemoryMap:
+    """Hands out memory from the bottom up, alike on every rank; nothing is ever given back, so
+    that all results can be compared at the end.
+
+    Parameters
+    ----------
+    words : flits of one memory
+    """
+
+    def __init__(self, words: int) -> None:
+        self.words = words
+        self.used = 0
+
+    def take(self, flits: int, what: str) -> Region:
+        """The next ``flits`` flits.
+
+        Raises
+        ------
+        InputError
+            where the memory is too small for them.
+        """
+        if self.used + flits > self.words:
+            raise InputError(
+                f"{what} needs {flits} flits on top of {self.used}, and the memory inside the "
+                f"simulation has {self.words}: raise memory.words, or lower the payload scale"
+            )
+        region = Region(self.used, flits)
+        self.used += flits
+        return region
+
+
+def payload(collective: Collective, *, seed: int, number: int, rank: int) -> NDArray[np.generic]:
+    """Random elements for one rank's source buffer, as the storage type of the data type.
+
+    Floating-point values are uniform over sign, mantissa and the exponents around 1, so that sums
+    round, cancel and sometimes go subnormal; there are no NaNs. Integers are uniform.
+
+    Raises
+    ------
+    ValueError
+        for a data type that the RTL platform is not built for.
+    """
+    generator = np.random.default_rng((seed, number, rank))
+    if collective.data_type == "fp16":
+        bits = generator.integers(0, 1 << 16, collective.elements, dtype=np.uint16)
+        exponent = (bits >> 10) % 12 + 6
+        return ((bits & 0x83FF) | (exponent << 10).astype(np.uint16)).view(np.float16)
+    if collective.data_type == "int32":
+        return generator.integers(-(2**31), 2**31, collective.elements, dtype=np.int32)
+    raise ValueError(f"data_type must be fp16 or int32 on this platform, not "
+                     f"{collective.data_type!r}")

@@ -1,0 +1,125 @@
+"""What is handed to the simulation, and what comes back from it."""
+
+from __future__ import annotations
+
+import pickle
+from dataclasses import dataclass, field
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sim_top.cosim.memory_map import Region
+from sw_model.collective.plan import Collective, CollectivePlan
+from sw_model.endpoint.counters import RankCounters
+from sw_model.platform import Platform
+from sw_model.results import TrainingResult
+from sw_model.schedule.options import ScheduleOptions
+from sw_model.workload.layers import Workload
+
+__all__ = ["Issued", "Job", "Outcome", "SingleCollectives", "Training", "load", "save"]
+
+
+@dataclass(frozen=True)
+class Training:
+    """Run the training loop.
+
+    Parameters
+    ----------
+    workload : scaled already
+    iterations : at least 1
+    data_type : of all collectives
+    compute_scale : by rank, for stragglers
+    """
+
+    workload: Workload
+    iterations: int
+    data_type: str
+    compute_scale: dict[int, Fraction] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class SingleCollectives:
+    """Run collectives one after another, each on an idle platform."""
+
+    collectives: tuple[Collective, ...]
+
+
+@dataclass(frozen=True)
+class Job:
+    """One simulation.
+
+    Parameters
+    ----------
+    platform : as the model was built
+    schedule : how collectives are planned
+    work : what is run
+    seed : of the payloads
+    watchdog : cycles without any movement after which the run is given up
+    """
+
+    platform: Platform
+    schedule: ScheduleOptions
+    work: Training | SingleCollectives
+    seed: int = 1
+    watchdog: int = 20_000
+
+
+@dataclass(frozen=True)
+class Issued:
+    """One collective that ran on the RTL.
+
+    Attributes
+    ----------
+    plan : what was executed
+    source, result : regions, the same on all ranks
+    issued, ended : cycle by rank, in the time of the training loop
+    """
+
+    plan: CollectivePlan
+    source: Region
+    result: Region
+    issued: dict[int, int]
+    ended: dict[int, int]
+
+    @property
+    def cycles(self) -> int:
+        """From the entry of the last rank to the end of the last."""
+        return max(self.ended.values()) - max(self.issued.values())
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a simulation found.
+
+    Attributes
+    ----------
+    issued : the collectives, in order
+    counters : by rank, over the whole run
+    training : for a :class:`Training` job
+    cycles : at the end, in the time of the training loop
+    simulated : cycles that were simulated; the rest only computed
+    wakes : how often Python was woken
+    seconds : wall time of the simulation proper
+    results : by collective and rank, the bytes in its result region
+    """
+
+    issued: tuple[Issued, ...]
+    counters: tuple[RankCounters, ...]
+    training: TrainingResult | None
+    cycles: int
+    simulated: int
+    wakes: int
+    seconds: float
+    results: tuple[tuple[NDArray[np.uint8], ...], ...]
+
+
+def save(thing: object, path: Path) -> None:
+    """Write ``thing`` for the other process. Both belong to one run of one command."""
+    path.write_bytes(pickle.dumps(thing))
+
+
+def load(path: Path) -> object:
+    """Read what :func:`save` wrote."""
+    return pickle.loads(path.read_bytes())

@@ -1,0 +1,192 @@
+"""The platform as one component: everything but the memories and the clock."""
+
+from __future__ import annotations
+
+from amaranth.hdl import Cat, Module, Signal
+from amaranth.lib import data, wiring
+from amaranth.lib.wiring import In, Out
+
+from rtl.ace.counters import engine_counters
+from rtl.ace.endpoint import AceEndpoint
+from rtl.ace.memory_port import ADDRESS_BITS, MemoryReadSignature, MemoryWriteSignature
+from rtl.ace.status import DimStatus
+from rtl.link.delay import LinkDelay
+from sim_top.platform.parameters import engine_parameters
+from sim_top.platform.switches import SwitchBank
+from sw_model.platform import Platform
+from sw_model.topology import DimKind
+
+__all__ = ["PlatformComponent"]
+
+
+class PlatformComponent(wiring.Component):
+    """Endpoints, links and switches of a platform.
+
+    Parameters
+    ----------
+    platform : what to build
+
+    Members
+    -------
+    doorbell_address, doorbell_ranks, doorbell_ring : In
+        When ``doorbell_ring`` flips, the engines of the chosen ranks (one bit each) are told that
+        a descriptor lies at that flit of their memory. Rings that come before an engine has
+        taken the last one are lost; one cycle in between is enough while its queue has room.
+    configuration, configuration_write : In
+        An entry for the configuration memories, see :class:`SwitchBank`; written when
+        ``configuration_write`` flips.
+    memory_read, memory_write : Out × NPUs
+    completed : Out(array of 16 bits × NPUs)
+        Collectives that each rank has completed, modulo 2**16.
+    completion : Out(1)
+        ``completed`` has changed in this cycle.
+    fault : Out(1)
+        Something happened that must not: ``faults`` says where.
+    faults : Out
+        One bit per rank (an overrun link or a refused record), then one per switch (an error).
+    activity, outstanding : Out(1)
+        For the watchdog.
+    capture : In(1)
+        While high, ``counters`` and ``status`` follow the engines' one cycle late.
+    counters, status : Out(arrays × NPUs)
+    """
+
+    def __init__(self, platform: Platform):
+        self.platform = platform
+        flit_bytes = platform.engine.flit_bytes
+        npus = platform.topology.npus
+        dims = len(platform.topology.dims)
+        self._banks = {
+            dim: SwitchBank(platform, dim)
+            for dim, d in enumerate(platform.topology.dims)
+            if d.kind is DimKind.FRED
+        }
+        switches = sum(bank.switches for bank in self._banks.values())
+        entry_bits = max((bank.entry_bits for bank in self._banks.values()), default=1)
+        super().__init__(
+            {
+                "doorbell_address": In(ADDRESS_BITS),
+                "doorbell_ranks": In(npus),
+                "doorbell_ring": In(1),
+                "configuration": In(entry_bits),
+                "configuration_dim": In(4),
+                "configuration_index": In(12),
+                "configuration_write": In(1),
+                "memory_read": Out(MemoryReadSignature(flit_bytes=flit_bytes)).array(npus),
+                "memory_write": Out(MemoryWriteSignature(flit_bytes=flit_bytes)).array(npus),
+                "completed": Out(data.ArrayLayout(16, npus)),
+                "completion": Out(1),
+                "fault": Out(1),
+                "faults": Out(npus + switches),
+                "activity": Out(1),
+                "outstanding": Out(1),
+                "capture": In(1),
+                "counters": Out(data.ArrayLayout(engine_counters(dims), npus)),
+                "status": Out(data.ArrayLayout(data.ArrayLayout(DimStatus, dims), npus)),
+            }
+        )
+
+    def elaborate(self, platform) -> Module:  # noqa: ARG002 (Amaranth's own name)
+        m = Module()
+        npus = self.platform.topology.npus
+        parameters = engine_parameters(self.platform)
+        endpoints = [AceEndpoint(parameters=parameters) for _ in range(npus)]
+        for rank, endpoint in enumerate(endpoints):
+            m.submodules[f"endpoint_{rank}"] = endpoint
+            wiring.connect(m, endpoint.memory_read, wiring.flipped(self.memory_read[rank]))
+            wiring.connect(m, endpoint.memory_write, wiring.flipped(self.memory_write[rank]))
+        self._doorbells(m, endpoints)
+        self._completions(m, endpoints)
+        errors = self._links(m, endpoints)
+
+        faults = [
+            endpoint.overrun.any() | (endpoint.counters.engine.records_refused != 0)
+            for endpoint in endpoints
+        ]
+        m.d.comb += [
+            self.faults.eq(Cat(*faults, *errors)),
+            self.fault.eq(self.faults.any()),
+            self.activity.eq(Cat(endpoint.activity for endpoint in endpoints).any()),
+            self.outstanding.eq(~Cat(endpoint.idle for endpoint in endpoints).all()),
+        ]
+        with m.If(self.capture):
+            m.d.sync += [
+                *(self.counters[r].eq(endpoint.counters) for r, endpoint in enumerate(endpoints)),
+                *(self.status[r].eq(endpoint.status) for r, endpoint in enumerate(endpoints)),
+            ]
+        return m
+
+    def _doorbells(self, m: Module, endpoints: list[AceEndpoint]) -> None:
+        rung = Signal()
+        ring = Signal()
+        m.d.sync += rung.eq(self.doorbell_ring)
+        m.d.comb += ring.eq(rung ^ self.doorbell_ring)
+        for rank, endpoint in enumerate(endpoints):
+            with m.If(ring & self.doorbell_ranks[rank]):
+                m.d.sync += [
+                    endpoint.doorbell.payload.eq(self.doorbell_address),
+                    endpoint.doorbell.valid.eq(1),
+                ]
+            with m.Elif(endpoint.doorbell.ready):
+                m.d.sync += endpoint.doorbell.valid.eq(0)
+
+    def _completions(self, m: Module, endpoints: list[AceEndpoint]) -> None:
+        ended = []
+        for rank, endpoint in enumerate(endpoints):
+            m.d.comb += endpoint.completion.ready.eq(1)
+            with m.If(endpoint.completion.valid):
+                m.d.sync += self.completed[rank].eq(self.completed[rank] + 1)
+            ended.append(endpoint.completion.valid)
+        m.d.sync += self.completion.eq(Cat(ended).any())
+
+    def _links(self, m: Module, endpoints: list[AceEndpoint]) -> list[Signal]:
+        """Join the endpoints dim by dim; the error flags of the switches."""
+        topology = self.platform.topology
+        errors = []
+        configuration_written = Signal()
+        m.d.sync += configuration_written.eq(self.configuration_write)
+        for dim, description in enumerate(topology.dims):
+            groups = sorted({topology.peers(rank, dim) for rank in range(topology.npus)})
+            if description.kind is DimKind.RING:
+                for group in groups:
+                    for here, there in zip(group, (*group[1:], group[0]), strict=True):
+                        self._wire(
+                            m, dim, f"ring_{dim}_{here}",
+                            endpoints[here].send[dim], endpoints[there].receive[dim],
+                        )  # fmt: skip
+                continue
+            bank = self._banks[dim]
+            m.submodules[f"switches_{dim}"] = bank
+            m.d.comb += [
+                bank.entry.eq(self.configuration),
+                bank.index.eq(self.configuration_index),
+                bank.write.eq(
+                    (configuration_written ^ self.configuration_write)
+                    & (self.configuration_dim == dim)
+                ),
+            ]
+            for number, group in enumerate(groups):
+                for port, rank in enumerate(group):
+                    place = number * description.size + port
+                    self._wire(
+                        m, dim, f"up_{dim}_{rank}", endpoints[rank].send[dim], bank.receive[place]
+                    )
+                    self._wire(
+                        m, dim, f"down_{dim}_{rank}", bank.send[place], endpoints[rank].receive[dim]
+                    )
+                errors.append(bank.errors[number])
+        return errors
+
+    def _wire(
+        self,
+        m: Module,
+        dim: int,
+        name: str,
+        source: wiring.PureInterface,
+        sink: wiring.PureInterface,
+    ) -> None:
+        link = self.platform.links[dim]
+        delay = LinkDelay(flit_bytes=self.platform.engine.flit_bytes, latency=link.latency)
+        m.submodules[name] = delay
+        wiring.connect(m, source, delay.i)
+        wiring.connect(m, delay.o, sink)

@@ -1,0 +1,172 @@
+"""The platform seen from Python, inside the simulation."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from amaranth.lib import data
+from numpy.typing import NDArray
+
+from rtl.ace.counters import engine_counters
+from rtl.ace.status import DimStatus, WaitCause
+from sim_top.configurations import FlowTable
+from sim_top.shell.control import Shell, StuckError
+from sw_model.endpoint.counters import DimCounters, RankCounters
+from sw_model.platform import Platform
+
+__all__ = ["PlatformControl", "PlatformError"]
+
+_CAUSES = {
+    WaitCause.NONE: "it moves",
+    WaitCause.SOURCE: "its source buffer to be filled",
+    WaitCause.DESTINATION: "its destination buffer to be released",
+    WaitCause.CONTEXT: "a context",
+    WaitCause.GRANT: "the grant of the receiver of its next message",
+    WaitCause.DATA: "the message that it forwards",
+    WaitCause.LINK: "the link to take a flit",
+    WaitCause.RECEIVE: "a message to arrive",
+    WaitCause.OPERATION: "its start: a message for it has arrived",
+}
+
+
+class PlatformError(Exception):
+    """The platform cannot go on: nothing moves, or it reports a fault."""
+
+
+class PlatformControl:
+    """Doorbells, completions, counters and memories of a running platform.
+
+    Parameters
+    ----------
+    dut : cocotb's handle of the top
+    platform : as it was built
+    flows : by dim, the configuration memories of the FRED dims
+    """
+
+    def __init__(self, dut: Any, platform: Platform, flows: Mapping[int, FlowTable]) -> None:
+        self.platform = platform
+        self.flows = flows
+        self.shell = Shell(
+            dut, events=("completion", "fault"), flit_bytes=platform.engine.flit_bytes
+        )
+        self._ring = 0
+
+    @property
+    def cycle(self) -> int:
+        """Cycles simulated since reset."""
+        return self.shell.cycle
+
+    async def start(self, *, watchdog: int) -> None:
+        """Reset the platform and fill the configuration memories of its switches."""
+        await self.shell.reset(watchdog_limit=watchdog)
+        write = 0
+        for dim, table in self.flows.items():
+            for index, words in enumerate(table.words()):
+                for number, word in enumerate(words):
+                    write ^= 1
+                    self.shell.write("configuration_dim", dim)
+                    self.shell.write("configuration_index", index)
+                    self.shell.write("configuration_word", number)
+                    self.shell.write("configuration_data", word)
+                    self.shell.write("configuration_write", write)
+                    await self.shell.run(until=self.cycle + 1)
+
+    async def load(self, first: int, contents: Sequence[NDArray[np.uint8]]) -> None:
+        """Write ``contents[rank]`` to every rank's memory from flit ``first`` on."""
+        await self.shell.load_at(first, range(len(contents)), contents)
+
+    async def dump(self, first: int, flits: int) -> list[NDArray[np.uint8]]:
+        """``flits`` flits of every rank's memory, as bytes."""
+        ranks = range(self.platform.topology.npus)
+        return await self.shell.dump(ranks, first=first, beats=flits)
+
+    async def doorbell(self, address: int, ranks: Sequence[int]) -> None:
+        """Tell the engines of ``ranks`` that a descriptor lies at ``address``; takes a cycle."""
+        self._ring ^= 1
+        self.shell.write("doorbell_address", address)
+        self.shell.write("doorbell_ranks", sum(1 << rank for rank in ranks))
+        self.shell.write("doorbell_ring", self._ring)
+
+    async def run(self, until: int | None) -> None:
+        """Run until a collective ends on some rank, or until cycle ``until``.
+
+        Raises
+        ------
+        PlatformError
+            where nothing moves any more, or the platform reports a fault; names who waits for what.
+        """
+        try:
+            wake = await self.shell.run(until=until)
+        except StuckError as error:
+            raise PlatformError(f"{error}\n{await self._describe()}") from error
+        if "fault" in wake.events:
+            raise PlatformError(f"fault in cycle {wake.cycle}: {self._faults()}")
+
+    def completed(self) -> list[int]:
+        """Collectives that each rank has completed, modulo 2**16."""
+        npus = self.platform.topology.npus
+        word = int(self.shell.dut.completed.value)
+        return [word >> 16 * rank & 0xFFFF for rank in range(npus)]
+
+    async def counters(self) -> tuple[RankCounters, ...]:
+        """Counters of every rank; takes two cycles."""
+        dims = len(self.platform.topology.dims)
+        npus = self.platform.topology.npus
+        layout = data.ArrayLayout(engine_counters(dims), npus)
+        values = layout.from_bits(await self._captured("counters"))
+        out = []
+        for rank in range(npus):
+            engine, by_dim = values[rank]["engine"], values[rank]["dims"]
+            out.append(
+                RankCounters(
+                    memory_read_bytes=engine.memory_read_bytes,
+                    memory_written_bytes=engine.memory_written_bytes,
+                    descriptor_bytes=engine.descriptor_bytes,
+                    dims=tuple(
+                        DimCounters(
+                            flits_sent=by_dim[dim].flits_sent,
+                            flits_received=by_dim[dim].flits_received,
+                            headers_sent=by_dim[dim].headers_sent,
+                            reductions=by_dim[dim].reductions,
+                        )
+                        for dim in range(dims)
+                    ),
+                )
+            )
+        return tuple(out)
+
+    async def _captured(self, port: str) -> int:
+        self.shell.write("capture", 1)
+        await self.shell.run(until=self.cycle + 2)
+        self.shell.write("capture", 0)
+        return int(getattr(self.shell.dut, port).value)
+
+    async def _describe(self) -> str:
+        """Every dim engine that waits, and for what."""
+        dims = len(self.platform.topology.dims)
+        npus = self.platform.topology.npus
+        layout = data.ArrayLayout(data.ArrayLayout(DimStatus, dims), npus)
+        values = layout.from_bits(await self._captured("status"))
+        lines = []
+        for rank in range(npus):
+            for dim in range(dims):
+                status = values[rank][dim]
+                who = f"rank {rank}, dim {dim + 1}: op {status.op}"
+                if status.running:
+                    lines.append(
+                        f"{who} of collective {status.collective}, {status.sent} messages sent "
+                        f"and {status.received} received, waits for {_CAUSES[status.cause]}"
+                    )
+                elif status.queued:
+                    lines.append(f"{who} has not started, and waits for "
+                                 f"{_CAUSES[status.start_cause]}")
+        return "\n".join(lines) or "no op is under way on any dim"
+
+    def _faults(self) -> str:
+        word = int(self.shell.dut.faults.value)
+        npus = self.platform.topology.npus
+        names = [f"rank {rank}" for rank in range(npus)]
+        names += [f"switch {number}" for number in range(word.bit_length())]
+        return ", ".join(name for bit, name in enumerate(names) if word >> bit & 1)

@@ -1,0 +1,49 @@
+"""From the description of a platform to the parameters of its components."""
+
+from __future__ import annotations
+
+from rtl.ace.parameters import AceParameters, DimParameters
+from rtl.common.packet import DataType, Operator
+from sw_model.platform import Platform
+from sw_model.topology import DimKind
+
+__all__ = ["DATA_TYPES", "OPERATORS", "engine_parameters"]
+
+DATA_TYPES = (DataType.FP16, DataType.INT32)
+"""What the reduction units of a platform are built for."""
+
+OPERATORS = (Operator.SUM,)
+
+
+def engine_parameters(platform: Platform) -> AceParameters:
+    """Parameters of every engine of ``platform``.
+
+    Raises
+    ------
+    ValueError
+        where the engine cannot be built so.
+    """
+    engine = platform.engine
+    dims = tuple(
+        DimParameters(
+            grants=dim.kind is DimKind.RING,
+            rate=platform.links[number].rate,
+            credits=platform.buffer_flits(number),
+            depth=platform.buffer_flits(number),
+        )
+        for number, dim in enumerate(platform.topology.dims)
+    )
+    flits = sum(p.buffers * p.flits for p in engine.partitions)
+    return AceParameters(
+        flit_bytes=engine.flit_bytes,
+        dims=dims,
+        sram_flits=-(-flits // engine.sram_banks) * engine.sram_banks,
+        buffers=engine.buffer_count,
+        sram_banks=engine.sram_banks,
+        contexts=engine.contexts,
+        packet_bytes=engine.packet_bytes,
+        program_steps=engine.program_steps,
+        queue_depth=engine.queue_depth,
+        data_types=DATA_TYPES,
+        operators=OPERATORS,
+    )
