@@ -1,19 +1,30 @@
-"""What a run of the training loop found, in cycles from its start."""
+"""What runs found: plain data between whoever runs something and the reports.
+
+Times are whole cycles from the start of the run; `to_ns` converts them where they leave.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from fractions import Fraction
 
 from sw_model.collective.plan import Collective
 from sw_model.workload.layers import Pass
 
 __all__ = [
     "CollectiveResult",
+    "CosimResult",
+    "Crosscheck",
+    "CrosscheckCase",
+    "DimBar",
+    "DimResult",
     "Interval",
     "LayerResult",
     "RankResult",
+    "RunResult",
     "TrainingResult",
+    "to_ns",
     "union_length",
 ]
 
@@ -96,6 +107,147 @@ class TrainingResult:
     def latest(self) -> RankResult:
         """The rank that finishes last; of several, the lowest."""
         return max(self.ranks, key=lambda result: (result.finish, -result.rank))
+
+
+@dataclass(frozen=True)
+class DimResult:
+    """What one dim did in a run.
+
+    Attributes
+    ----------
+    name : "dim 1" is the innermost
+    kind, size : of the dim
+    bandwidth : bytes per second and NPU, one direction
+    busy : cycles in which an op was under way on it, of the busiest NPU
+    bytes_per_npu : payload sent, of the NPU that sent most; headers and padding left out
+    """
+
+    name: str
+    kind: str
+    size: int
+    bandwidth: Fraction
+    busy: int
+    bytes_per_npu: int
+
+    def utilisation(self, cycles: int, clock_hz: int) -> float:
+        """Bytes over what the bandwidth could have carried in ``cycles``; 0 for no time."""
+        if cycles == 0:
+            return 0.0
+        return float(self.bytes_per_npu * clock_hz / (self.bandwidth * cycles))
+
+
+@dataclass(frozen=True)
+class DimBar:
+    """Dim number ``dim`` (from 0) was busy in cycles [start, end)."""
+
+    dim: int
+    start: int
+    end: int
+
+
+@dataclass(frozen=True)
+class RunResult:
+    """A workload that ran on a backend.
+
+    Attributes
+    ----------
+    label : for columns and titles, such as "themis" or "rtl"
+    training : what the training loop found
+    dims : innermost first
+    npus : of the network; ``training.ranks`` are those that were simulated
+    clock_hz : of the cycles
+    activity : of the dims, for the timeline
+    """
+
+    label: str
+    training: TrainingResult
+    dims: tuple[DimResult, ...]
+    npus: int
+    clock_hz: int
+    activity: tuple[DimBar, ...] = field(default=(), repr=False)
+
+
+@dataclass(frozen=True)
+class CrosscheckCase:
+    """One collective, or one run, on the RTL and on the TLM.
+
+    Attributes
+    ----------
+    name : what ran
+    data_ok : the RTL's result is bit for bit that of the NumPy replay
+    counters_ok : all traffic counters are the TLM's
+    rtl_cycles, tlm_cycles : durations
+    notes : what differs, for people
+    """
+
+    name: str
+    data_ok: bool
+    counters_ok: bool
+    rtl_cycles: int
+    tlm_cycles: int
+    notes: tuple[str, ...] = ()
+
+    @property
+    def error(self) -> float:
+        """Signed error of the TLM's duration, relative to the RTL's."""
+        if self.rtl_cycles == 0:
+            return 0.0 if self.tlm_cycles == 0 else float("inf")
+        return self.tlm_cycles / self.rtl_cycles - 1
+
+
+@dataclass(frozen=True)
+class Crosscheck:
+    """All cases, and the bound on their error that makes the check pass."""
+
+    cases: tuple[CrosscheckCase, ...]
+    bound: float
+
+    @property
+    def max_error(self) -> float:
+        """Largest error, either way; 0 without cases."""
+        return max((abs(case.error) for case in self.cases), default=0.0)
+
+    @property
+    def mean_error(self) -> float:
+        """Mean error without its sign; 0 without cases."""
+        return sum(abs(case.error) for case in self.cases) / max(1, len(self.cases))
+
+    def passes(self, case: CrosscheckCase) -> bool:
+        """Whether ``case`` is right in data and counters and within the bound."""
+        return case.data_ok and case.counters_ok and abs(case.error) <= self.bound
+
+    @property
+    def ok(self) -> bool:
+        """Whether there are cases, and all of them pass."""
+        return bool(self.cases) and all(self.passes(case) for case in self.cases)
+
+
+@dataclass(frozen=True)
+class CosimResult:
+    """A workload with the RTL in the loop.
+
+    Attributes
+    ----------
+    full_size : the TLM at full size, one run a scheduler
+    scale : of payloads and compute times in what follows
+    tlm, rtl : the same run on both
+    crosscheck : collective by collective
+    cycles_simulated : of the RTL; the rest of ``rtl.training.total`` was only computed
+    seconds : wall time of the RTL's simulation
+    """
+
+    full_size: tuple[RunResult, ...]
+    scale: Fraction
+    tlm: RunResult
+    rtl: RunResult
+    crosscheck: Crosscheck
+    cycles_simulated: int
+    seconds: float
+
+
+def to_ns(cycles: int | Fraction, clock_hz: int) -> float:
+    """Nanoseconds, rounded to a picosecond."""
+    return round(float(cycles * Fraction(10**9, clock_hz)), 3)
 
 
 def union_length(intervals: Iterable[tuple[int, int]]) -> int:

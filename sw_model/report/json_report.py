@@ -1,0 +1,98 @@
+"""Results as JSON: units in the names of keys, bandwidths in 10^9 bytes per second."""
+
+from __future__ import annotations
+
+from statistics import fmean
+from typing import Any
+
+from sw_model.results import CosimResult, Crosscheck, RunResult, to_ns
+
+__all__ = ["cosim_json", "crosscheck_json", "run_json"]
+
+
+def run_json(run: RunResult) -> dict[str, Any]:
+    """Of a training run. ``compute_ns`` and ``exposed_comm_ns`` are of the rank that finishes
+    last; ``ranks`` has the minimum, mean and maximum over the simulated ranks."""
+    training, clock = run.training, run.clock_hz
+
+    def ns(cycles: int) -> float:
+        return to_ns(cycles, clock)
+
+    spreads = {}
+    for key, name in (
+        ("finish_ns", "finish"),
+        ("compute_ns", "compute"),
+        ("exposed_comm_ns", "exposed"),
+        ("update_wait_ns", "update"),
+    ):
+        values = [ns(getattr(rank, name)) for rank in training.ranks]
+        spreads[key] = {"min": min(values), "mean": round(fmean(values), 3), "max": max(values)}
+    return {
+        "total_ns": ns(training.total),
+        "iterations_ns": [ns(cycles) for cycles in training.iterations],
+        "compute_ns": ns(training.latest.compute),
+        "exposed_comm_ns": ns(training.latest.exposed),
+        "update_wait_ns": ns(training.latest.update),
+        "latest_rank": training.latest.rank,
+        "ranks": spreads,
+        "ranks_simulated": len(training.ranks),
+        "npus": run.npus,
+        "dims": [
+            {
+                "name": dim.name,
+                "kind": dim.kind,
+                "size": dim.size,
+                "gb_per_s": float(dim.bandwidth / 10**9),
+                "busy_ns": ns(dim.busy),
+                "utilisation": dim.utilisation(training.total, clock),
+                "bytes_per_npu": dim.bytes_per_npu,
+            }
+            for dim in run.dims
+        ],
+        "layers": [
+            {
+                "name": layer.name,
+                "compute_ns": ns(layer.compute),
+                "comm_ns": ns(layer.communication),
+                "exposed_ns": ns(layer.exposed),
+                "update_wait_ns": ns(layer.update),
+                "bytes": layer.bytes,
+            }
+            for layer in training.layers
+        ],
+    }
+
+
+def crosscheck_json(crosscheck: Crosscheck) -> dict[str, Any]:
+    """Of the cross-check; ``error`` is relative and signed, negative where the TLM is faster."""
+    return {
+        "ok": crosscheck.ok,
+        "bound": crosscheck.bound,
+        "max_error": crosscheck.max_error,
+        "mean_error": crosscheck.mean_error,
+        "cases": [
+            {
+                "name": case.name,
+                "data_ok": case.data_ok,
+                "counters_ok": case.counters_ok,
+                "rtl_cycles": case.rtl_cycles,
+                "tlm_cycles": case.tlm_cycles,
+                "error": case.error,
+            }
+            for case in crosscheck.cases
+        ],
+    }
+
+
+def cosim_json(result: CosimResult) -> dict[str, Any]:
+    """Of a co-simulation: the keys of the RTL's run, and beside them the TLM's runs."""
+    return {
+        **run_json(result.rtl),
+        "scale": str(result.scale),
+        "rtl_cycles": result.rtl.training.total,
+        "rtl_cycles_simulated": result.cycles_simulated,
+        "rtl_seconds": round(result.seconds, 3),
+        "tlm": run_json(result.tlm),
+        "full_size": {run.label: run_json(run) for run in result.full_size},
+        "crosscheck": crosscheck_json(result.crosscheck),
+    }
