@@ -1,0 +1,89 @@
+"""One ACE endpoint: command unit, DMA, scoreboard and a dim engine per dim (2-ace *Structure*)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from sw_model.collective.plan import CollectivePlan
+from sw_model.endpoint.command import CommandUnit, ReadPort, RecordQueue
+from sw_model.endpoint.dim_engine import DimEngine, Op
+from sw_model.endpoint.dma import RxDma, TxDma
+from sw_model.endpoint.programs import RECORD_BYTES, OpProgram, ProgramCompiler, Unit
+from sw_model.endpoint.scoreboard import Scoreboard
+from sw_model.engine import EventKernel
+from sw_model.fabric.constants import EndpointConstants
+from sw_model.fabric.counters import RankCounters
+from sw_model.platform import Platform
+
+__all__ = ["Endpoint"]
+
+
+class Endpoint:
+    """The engine of one rank.
+
+    Parameters
+    ----------
+    kernel : event kernel
+    platform : capacities
+    rank : its rank
+    constants : pipeline constants
+    programs : op programs by steps, shared between ranks
+    complete : called with (rank, collective) when a collective is stored and acknowledged
+    on_end : called with (engine, op) at the end of every op, or None
+    """
+
+    def __init__(
+        self,
+        kernel: EventKernel,
+        platform: Platform,
+        rank: int,
+        constants: EndpointConstants,
+        programs: dict[tuple, OpProgram],
+        complete: Callable[[int, Any], None],
+        on_end: Callable[[DimEngine, Op], None] | None = None,
+    ) -> None:
+        engine, memory = platform.engine, platform.memory
+        self.rank = rank
+        self.scoreboard = Scoreboard(kernel, engine.buffer_count)
+        port = ReadPort(
+            kernel,
+            latency=memory.read_latency,
+            burst=constants.burst_beats,
+            window=constants.read_beats,
+        )
+        self.tx_dma = TxDma(kernel, port, self.scoreboard, constants, engine.queue_depth)
+        self.rx_dma = RxDma(
+            kernel,
+            self.scoreboard,
+            constants,
+            engine.queue_depth,
+            memory.write_latency,
+            lambda collective: complete(rank, collective),
+        )
+        self.dims: Sequence[DimEngine] = [
+            DimEngine(
+                kernel,
+                self.scoreboard,
+                constants,
+                unit=Unit.DIM + dim,
+                contexts=engine.contexts,
+                depth=engine.queue_depth,
+                on_end=on_end,
+            )
+            for dim in range(len(platform.topology.dims))
+        ]
+        units: dict[int, RecordQueue] = {Unit.LOAD: self.tx_dma, Unit.STORE: self.rx_dma}
+        units.update((Unit.DIM + dim, unit) for dim, unit in enumerate(self.dims))
+        self.command = CommandUnit(
+            kernel, port, units, constants, -(-RECORD_BYTES // engine.flit_bytes)
+        )
+        for unit in (self.tx_dma, self.rx_dma, *self.dims):
+            unit.command = self.command
+        self._compiler = ProgramCompiler(engine, len(self.dims), rank, programs)
+
+    def start(self, plan: CollectivePlan, collective: Any) -> RankCounters:
+        """Ring the doorbell for a collective now; returns what it will count."""
+        records, counters = self._compiler.compile(plan)
+        self.command.doorbell(records, collective)
+        return counters

@@ -1,0 +1,213 @@
+"""The command unit: descriptor fetch and dispatch of records to the units' bounded queues."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from typing import Any, Protocol
+
+from sw_model.endpoint.programs import Record, Unit
+from sw_model.engine import EventKernel
+from sw_model.fabric.constants import EndpointConstants
+
+__all__ = ["RecordQueue", "ReadPort", "CommandUnit"]
+
+
+class ReadPort:
+    """The memory read port, shared by descriptor fetch and TX DMA.
+
+    Beats come back in the order of the requests, one per cycle. TX DMA asks in bursts, at most
+    ``window`` beats ahead, so a descriptor burst slips in between them.
+
+    Parameters
+    ----------
+    kernel : event kernel
+    latency : cycles from a request to its first beat
+    burst, window : beats of a payload burst, and of payload under way at most
+    """
+
+    __slots__ = ("kernel", "latency", "burst", "window", "free", "_begun", "_loads")
+
+    def __init__(self, kernel: EventKernel, *, latency: int, burst: int, window: int) -> None:
+        self.kernel = kernel
+        self.latency = latency
+        self.burst = burst
+        self.window = window
+        self.free = 0  # cycle behind the last beat asked for
+        self._begun = 0  # cycle of the first beat of the run that ends there
+        self._loads: deque[list[Any]] = deque()  # [cycle behind the last beat, action, argument]
+
+    def load(self, beats: int, action: Callable[[Any], object], argument: Any) -> int:
+        """Request ``beats`` of payload from now on; ``action(argument)`` is called in the cycle
+        behind the last.
+
+        Returns
+        -------
+        int
+            cycle behind the last request
+        """
+        now = self.kernel.now
+        bursts = -(-beats // self.burst)
+        start = now + self.latency
+        if start < self.free:
+            start = self.free
+        else:
+            self._begun = start
+        self.free = end = start + beats
+        self._loads.append([end, action, argument])
+        self.kernel.at(end, self._loaded)
+        # The last burst is requested once the window has room for it.
+        room = end - (beats - (bursts - 1) * self.burst) - (self.window - self.burst)
+        return max(now + bursts, room)
+
+    def _loaded(self, _: Any) -> None:
+        load = self._loads[0]
+        if load[0] > self.kernel.now:  # a descriptor burst has slipped in
+            self.kernel.at(load[0], self._loaded)
+            return
+        self._loads.popleft()
+        load[1](load[2])
+
+    def fetch(self, beats: int) -> int:
+        """Request a descriptor burst now; returns the cycle of its first beat."""
+        now = self.kernel.now
+        start = now + self.latency
+        queued = min(self.free, max(now, self._begun) + self.window)
+        if start < queued:
+            start = queued
+        if start < self.free:
+            self.free += beats
+            for load in self._loads:
+                if load[0] > start:
+                    load[0] += beats
+        else:
+            if start > self.free:
+                self._begun = start
+            self.free = start + beats
+        return start
+
+
+class RecordQueue(Protocol):
+    """A unit with a queue in front of it."""
+
+    room: int
+    idle: bool
+
+    def accept(self, record: Record, collective: Any) -> None: ...
+
+
+class CommandUnit:
+    """Fetches descriptors in the order of their doorbells.
+
+    Parameters
+    ----------
+    kernel : event kernel
+    port : memory read port
+    units : queue of every unit, by :class:`~sw_model.endpoint.programs.Unit` (LOAD on)
+    constants : pipeline constants
+    beats : flits of a record
+    """
+
+    __slots__ = (
+        "kernel", "port", "units", "constants", "beats", "blocked",
+        "_pending", "_records", "_collective", "_position", "_asked", "_arrivals",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        kernel: EventKernel,
+        port: ReadPort,
+        units: dict[int, RecordQueue],
+        constants: EndpointConstants,
+        beats: int,
+    ) -> None:
+        self.kernel = kernel
+        self.port = port
+        self.units = units
+        self.constants = constants
+        self.beats = beats
+        self.blocked = -1  # unit whose queue has no room for the next record
+        self._pending: deque[tuple[list[Record], Any]] = deque()
+        self._records: list[Record] = []
+        self._collective: Any = None
+        self._position = 0
+        self._asked = 0
+        self._arrivals: deque[int] = deque()
+
+    def doorbell(self, records: list[Record], collective: Any) -> None:
+        """A descriptor lies in memory; called in the cycle of the write."""
+        self._pending.append((records, collective))
+        if len(self._pending) == 1:
+            self.kernel.at(self.kernel.now + self.constants.doorbell, self._begin)
+
+    def _begin(self, _: Any) -> None:
+        self._records, self._collective = self._pending[0]
+        self._position = self._asked = 0
+        self._request(None)
+        self.kernel.at(self._arrivals[0], self._dispatch)
+
+    def _request(self, _: Any) -> None:
+        """Request bursts of records while the window has room; behind the last record is END."""
+        constants, beats = self.constants, self.beats
+        burst = constants.descriptor_burst
+        room = constants.descriptor_window - burst
+        if self._asked <= len(self._records) and self._asked - self._position <= room:
+            first = self.port.fetch(burst * beats)
+            for number in range(1, burst + 1):
+                self._arrivals.append(first + number * beats)
+            self._asked += burst
+            if self._asked - self._position <= room:
+                self.kernel.at(self.kernel.now + 1, self._request)
+
+    def _dispatch(self, _: Any) -> None:
+        """Hand the next record to its unit, where it can be seen a cycle later."""
+        position = self._position
+        if position == len(self._records):
+            self._end()
+            return
+        record = self._records[position]
+        unit = record.unit
+        if unit >= Unit.LOAD:
+            queue = self.units[unit]
+            if not queue.room:
+                self.blocked = unit
+                return
+            queue.room -= 1
+            queue.accept(record, self._collective)
+        elif unit == Unit.FENCE and not self._idle():
+            self.blocked = Unit.FENCE
+            return
+        self._position = position = position + 1
+        arrivals, now = self._arrivals, self.kernel.now
+        arrivals.popleft()
+        if (
+            self._asked - position
+            == self.constants.descriptor_window - self.constants.descriptor_burst
+        ):
+            self.kernel.at(now + 2, self._request)
+        # A record takes as many cycles as it has beats.
+        arrival, soonest = arrivals[0], now + self.beats
+        self.kernel.at(arrival if arrival > soonest else soonest, self._dispatch)
+
+    def _end(self) -> None:
+        """END: the next descriptor begins when what was read ahead has come in."""
+        drained = max(self.kernel.now, self._arrivals[-1]) + 2
+        self._arrivals.clear()
+        self._pending.popleft()
+        if self._pending:
+            self.kernel.at(drained + 1, self._begin)
+
+    def _idle(self) -> bool:
+        return all(unit.idle for unit in self.units.values())
+
+    def made_room(self, unit: int) -> None:
+        """A queue gives a record to its unit in this cycle."""
+        if self.blocked == unit:
+            self.blocked = -1
+            self.kernel.at(self.kernel.now + 1, self._dispatch)
+
+    def became_idle(self) -> None:
+        """A unit has nothing more to do for now."""
+        if self.blocked == Unit.FENCE and self._idle():
+            self.blocked = -1
+            self.kernel.at(self.kernel.now + 1, self._dispatch)

@@ -1,0 +1,295 @@
+"""A FRED switch and its links, at message level (3-fred *Control*).
+
+One configuration is active at a time and holds one flow. A flow may start when all its inputs hold
+its next message at their heads and every output has room; its inputs are then popped together, and
+the next flow follows the last flit without draining.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+
+from sw_model.endpoint.dim_engine import NEVER, DimEngine, Op
+from sw_model.endpoint.link import LINK_TIMING
+from sw_model.endpoint.programs import Send
+from sw_model.engine import EventKernel
+from sw_model.fabric.constants import FabricConstants
+from sw_model.fabric.gate import MessageGate
+from sw_model.platform import LinkParameters
+
+__all__ = ["FredSwitch"]
+
+
+class _Message:
+    """A message from the choice at its sender to its pop at the switch.
+
+    ``head`` and ``last`` : cycles in which its header and its last flit can be popped;
+    ``base`` : flits that its port has sent before it.
+    """
+
+    __slots__ = ("op", "send", "port", "key", "base", "head", "last", "free", "sent")
+
+    def __init__(self, op: Op, send: Send, port: _Port, base: int) -> None:
+        self.op = op
+        self.send = send
+        self.port = port
+        self.key = (op.number, send.flow)
+        self.base = base
+        self.head = NEVER
+        self.last = NEVER
+        self.free = 0
+        self.sent = NEVER
+
+
+class _Port:
+    """One port: the link from its endpoint (an outlet), its input buffer, the link back."""
+
+    __slots__ = (
+        "switch", "engine", "up", "down", "queue", "unread", "_offered", "_waiting", "_pops",
+    )  # fmt: skip
+
+    def __init__(self, switch: FredSwitch, engine: DimEngine) -> None:
+        self.switch = switch
+        self.engine = engine
+        self.up = MessageGate(switch.rate, switch.endpoint.run_ahead)
+        self.down = MessageGate(switch.rate, 1)
+        self.queue: deque[_Message] = deque()  # arrived or under way, not popped
+        self.unread: deque[list[int]] = deque()  # [flits, cycle when read] of what had to wait
+        self._offered = 0
+        self._waiting: tuple[_Message, int] | None = None
+        self._pops: deque[tuple[int, int, int]] = deque()  # (end, first, last) of messages popped
+
+    # Outlet
+
+    def begin(self, op: Op, send: Send, chosen: int) -> None:
+        """A message begins; without credit it waits for the switch to pop older ones."""
+        assert send.after < 0, "in-network steps send nothing that they have received"
+        message = _Message(op, send, self, self._offered)
+        self._offered += send.flits
+        self._leave(message, chosen)
+
+    def _leave(self, message: _Message, chosen: int) -> None:
+        credit = self._credit(message.base)
+        if credit == NEVER:
+            self._waiting = (message, chosen)
+            return
+        switch, flits = self.switch, message.send.flits
+        ready = chosen + switch.endpoint.transmit
+        if ready < credit:
+            ready = credit
+        second, last, taken = self.up.message(ready, flits)
+        # A single flit has no second; no message is a single flit, it has a header.
+        message.head = self.up.first + switch.flight
+        message.sent = last
+        message.free = max(chosen + flits, taken)
+        if (
+            message.base + flits <= switch.input_depth
+            or self._credit(message.base + flits - 1) != NEVER
+        ):
+            self._settle(message)
+        self.queue.append(message)
+        if len(self.queue) == 1:
+            switch.arrive(message)
+
+    def _settle(self, message: _Message) -> None:
+        """The credit of the last flit is known: so is when it leaves."""
+        credit = self._credit(message.base + message.send.flits - 1)
+        if credit > message.sent:
+            message.free = max(message.free, credit - self.switch.endpoint.transmit + 1)
+            message.sent = credit
+            self.up.stretch(credit)
+        message.last = message.sent + self.switch.flight
+        self.engine.sent(message.op, message.sent, message.free)
+
+    def _credit(self, index: int) -> int:
+        """Cycle from which flit ``index`` of this port may leave; `NEVER` if not known yet."""
+        index -= self.switch.input_depth
+        if index < 0:
+            return 0
+        pops = self._pops
+        while pops and pops[0][0] <= index and len(pops) > 1:
+            pops.popleft()
+        if not pops or pops[0][0] <= index:
+            return NEVER
+        end, first, last = pops[0]
+        spread = last - (end - 1 - index)
+        return (first if spread < first else spread) + self.switch.credit
+
+    def pop(self, first: int) -> _Message:
+        """The message at the head is popped from cycle ``first`` on; its last flit's arrival is
+        known afterwards."""
+        message = self.queue.popleft()
+        end = message.base + message.send.flits
+        self._pops.append((end, first, first + message.send.flits - 1))
+        if message.last == NEVER:
+            self._settle(message)
+        return message
+
+    def popped(self, last: int) -> None:
+        """The message popped last leaves its buffer with its last flit in cycle ``last``."""
+        end, first, _ = self._pops[-1]
+        self._pops[-1] = (end, first, last)
+        if self.queue:
+            head = self.queue[0]
+            if head.head <= last:
+                head.head = last + 1
+            if head.last == NEVER and self._credit(head.base + head.send.flits - 1) != NEVER:
+                self._settle(head)
+            self.switch.arrive(head)
+        for message in list(self.queue)[1:]:
+            if message.last == NEVER and (
+                self._credit(message.base + message.send.flits - 1) != NEVER
+            ):
+                self._settle(message)
+        if self._waiting is not None and self._credit(self._waiting[0].base) != NEVER:
+            message, chosen = self._waiting
+            self._waiting = None
+            self._leave(message, chosen)
+
+    # Inlet
+
+    def room(self, flits: int, now: int) -> int:
+        """Cycle from which the endpoint has room for ``flits`` more."""
+        unread = self.unread
+        while unread and unread[0][1] <= now:
+            unread.popleft()
+        if not unread:
+            return 0
+        held = sum(entry[0] for entry in unread)
+        if held + flits <= self.switch.output_depth:
+            return 0
+        return unread[0][1] + 1 if unread[0][1] != NEVER else NEVER
+
+    def drained(self, last: int) -> None:
+        """The oldest message that had to wait is read up to its last flit in this cycle."""
+        for entry in self.unread:
+            if entry[1] == NEVER:
+                entry[1] = last
+                break
+        self.switch.look(self.switch.kernel.now)
+
+    def deliver(self, number: int, step: int, start: int, end: int, flits: int) -> None:
+        """A message enters the link back in cycle ``start``, its last flit not before ``end``."""
+        second, last, _ = self.down.message(start, flits)
+        if last < end:
+            last = end
+            self.down.stretch(last)
+        flight = self.switch.flight + self.switch.endpoint.receive
+        read = self.engine.message(number, step, second + flight, last + flight, flits - 1)
+        if read == NEVER:
+            self.unread.append([flits, NEVER])
+
+
+class FredSwitch:
+    """One switch with its ports.
+
+    Parameters
+    ----------
+    kernel : event kernel
+    engines : dim engine by port; one that stands for several is named several times
+    link : of every port, in both directions
+    constants : pipeline constants
+    """
+
+    __slots__ = (
+        "kernel", "rate", "endpoint", "flight", "credit", "input_depth", "output_depth", "ports",
+        "_constants", "_heads", "_free", "_wake",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        kernel: EventKernel,
+        engines: Sequence[DimEngine],
+        link: LinkParameters,
+        constants: FabricConstants,
+    ) -> None:
+        self.kernel = kernel
+        self.rate = link.rate
+        self.endpoint = constants.endpoint
+        self.flight = LINK_TIMING.flit(link.latency)
+        self.credit = LINK_TIMING.round_trip(link.latency) - LINK_TIMING.flit(link.latency)
+        self.input_depth = constants.switch.input_depth
+        self.output_depth = constants.switch.output_depth
+        self._constants = constants.switch
+        distinct = {id(engine): _Port(self, engine) for engine in engines}
+        self.ports = [distinct[id(engine)] for engine in engines]
+        for port in distinct.values():
+            port.engine.outlet = port
+            port.engine.inlet = port
+        # Flows by (op, flow) whose message is at the head of an input: [inputs missing, ready].
+        self._heads: dict[tuple, list[int]] = {}
+        self._free = 0
+        self._wake = NEVER
+
+    def arrive(self, message: _Message) -> None:
+        """A message is at the head of its input from ``message.head`` on."""
+        entry = self._heads.get(message.key)
+        if entry is None:
+            inputs = {id(self.ports[port]) for port in message.send.flow[0]}
+            entry = self._heads[message.key] = [len(inputs), 0]
+        entry[0] -= 1
+        if message.head > entry[1]:
+            entry[1] = message.head
+        if not entry[0]:
+            self.look(entry[1] + self._constants.start)
+
+    def look(self, cycle: int) -> None:
+        """Arbitrate in ``cycle``, unless an earlier look is due."""
+        cycle = max(cycle, self._free, self.kernel.now)
+        if cycle < self._wake:
+            self._wake = cycle
+            self.kernel.decide(cycle, self._arbitrate, cycle)
+
+    def _arbitrate(self, cycle: int) -> None:
+        """Start the first flow, in the plan's order, that is ready and has room."""
+        if cycle != self._wake:
+            return
+        self._wake = NEVER
+        soonest = NEVER
+        chosen = None
+        for key, (missing, ready) in self._heads.items():
+            if missing:
+                continue
+            ready += self._constants.start
+            if ready > cycle:
+                soonest = min(soonest, ready)
+            elif chosen is None or key < chosen:
+                room = self._room(key, cycle)
+                if room > cycle:
+                    soonest = min(soonest, room)
+                else:
+                    chosen = key
+        if chosen is not None:
+            self._carry(chosen, cycle)
+        elif soonest != NEVER:
+            self.look(soonest)
+
+    def _distinct(self, ports: Sequence[int]) -> list[_Port]:
+        return list({id(self.ports[port]): self.ports[port] for port in ports}.values())
+
+    def _room(self, key: tuple, cycle: int) -> int:
+        flow = key[1]
+        source = self.ports[flow[0][0]].queue[0]
+        return max(port.room(source.send.flits, cycle) for port in self._distinct(flow[1]))
+
+    def _carry(self, key: tuple, cycle: int) -> None:
+        """The flow ``key`` starts: pop its inputs in ``cycle``, deliver to its outputs."""
+        del self._heads[key]
+        inputs, outputs = self._distinct(key[1][0]), self._distinct(key[1][1])
+        messages = [port.pop(cycle) for port in inputs]
+        message = messages[0]
+        flits = message.send.flits
+        last = cycle + flits - 1
+        for other in messages:
+            if other.last > last:
+                last = other.last
+        self._free = last + self._constants.turn
+        delay = self._constants.pipeline
+        for port in outputs:
+            port.deliver(message.op.number, message.send.step, cycle + delay, last + delay, flits)
+        for port in inputs:
+            port.popped(last)
+        ready = [entry[1] for entry in self._heads.values() if not entry[0]]
+        if ready:
+            self.look(min(ready) + self._constants.start)
