@@ -1,0 +1,7 @@
+"""``python -m sim_top.cli`` is ``antiphon``."""
+
+import sys
+
+from sim_top.cli.frame import main
+
+sys.exit(main())

@@ -1,0 +1,54 @@
+"""Run the benchmarks and append their results to a history file, one JSON object a line."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from sim_top.cli.frame import Output
+from sw_model.errors import InputError
+
+EXAMPLE = "antiphon bench --only fred. --history build/bench.jsonl"
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add arguments."""
+    parser.add_argument("--only", default="", metavar="PREFIX", help="those whose name begins so")
+    parser.add_argument(
+        "--history",
+        type=Path,
+        default=Path("build/bench.jsonl"),
+        metavar="FILE",
+        help="the history (default build/bench.jsonl)",
+    )
+
+
+def run(arguments: argparse.Namespace, output: Output) -> bool:
+    """Run, show, append."""
+    import json
+    from datetime import UTC, datetime
+
+    from sim_top.bench import run_benches
+
+    with output.progress("benchmarks") as progress:
+        results = run_benches(arguments.only, progress=progress)
+    if not results:
+        raise InputError(f"--only must begin the name of a benchmark, not {arguments.only!r}")
+
+    from rich import box
+    from rich.table import Table
+
+    rows = [{"name": r.name, "value": r.value, "unit": r.unit} for r in results]
+    output.data = {"results": rows}
+    table = Table(title="Benchmarks", title_justify="left", box=box.SIMPLE_HEAD)
+    table.add_column("name")
+    table.add_column("value", justify="right")
+    table.add_column("unit")
+    for row in rows:
+        table.add_row(row["name"], f"{row['value']:,.6g}", row["unit"])
+    output.show(table)
+    arguments.history.parent.mkdir(parents=True, exist_ok=True)
+    line = {"time": datetime.now(UTC).isoformat(timespec="seconds"), "results": rows}
+    with arguments.history.open("a", encoding="utf-8") as history:
+        history.write(json.dumps(line) + "\n")
+    return True

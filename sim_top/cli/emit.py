@@ -1,0 +1,53 @@
+"""Write a part of the design as SystemVerilog, each distinct module once, with a FuseSoC core file.
+
+The same arguments give the same bytes.
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from sim_top.cli.frame import Output
+from sw_model.errors import InputError
+
+EXAMPLE = "antiphon emit fred --out build/fred --preset sim --set ports=8"
+
+
+def _setting(text: str) -> tuple[str, str]:
+    key, equals, setting = text.partition("=")
+    if not (key and equals and setting):
+        raise argparse.ArgumentTypeError(f"must be KEY=VALUE, not {text!r}")
+    return key, setting
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add arguments."""
+    parser.add_argument("top", metavar="TOP", help="ace, fred, or platform")
+    parser.add_argument("--out", required=True, type=Path, metavar="DIR", help="folder to write to")
+    parser.add_argument(
+        "--preset", choices=["sim", "paper"], default="sim", help="parameters (default sim)"
+    )
+    parser.add_argument(
+        "--set",
+        dest="settings",
+        action="append",
+        default=[],
+        type=_setting,
+        metavar="KEY=VALUE",
+        help="change one parameter of the preset; may stand more than once",
+    )
+
+
+def run(arguments: argparse.Namespace, output: Output) -> bool:
+    """Emit."""
+    settings = dict(arguments.settings)
+    if len(settings) < len(arguments.settings):
+        raise InputError("--set must name every key once")
+
+    from sim_top.emit import emit
+
+    files = emit(arguments.top, arguments.out, preset=arguments.preset, settings=settings)
+    output.data = {"top": arguments.top, "files": [str(path) for path in files]}
+    output.show(*(str(path) for path in files))
+    return True
