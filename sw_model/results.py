@@ -119,7 +119,7 @@ class DimResult:
     kind, size : of the dim
     bandwidth : bytes per second and NPU, one direction
     busy : cycles in which an op was under way on it, of the busiest NPU
-    bytes_per_npu : payload sent, of the NPU that sent most; headers and padding left out
+    bytes_per_npu : sent by the NPU that sent most, in whole flits; headers left out
     """
 
     name: str

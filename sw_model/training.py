@@ -13,9 +13,9 @@ What a rank's time is made of, exactly, without overlap or remainder::
   ended on this rank;
 * *update*: the collective has ended, its weights are being updated, and the rank waits for them.
 
-Iteration k lasts from the cycle in which a rank reaches its first step to that in which it reaches
-the first step of iteration k + 1; the last lasts until everything issued has ended. So a gradient's
-exposure counts to the iteration that had to wait for it.
+An iteration ends where the first compute of the next begins, the last where everything issued has
+ended. So the wait for the first layer's gradients, which are the last to be issued, counts to the
+iteration they come from; that for a later layer's gradients to the one that has to wait for them.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ import heapq
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
+from itertools import takewhile
 
 from sw_model.backend import Backend, Completion
 from sw_model.collective.plan import ELEMENT_BYTES, Collective
@@ -344,11 +345,17 @@ class _Loop:
 
 
 def _walk(program: Sequence[Step], iterations: int) -> Iterator[tuple[int, Step | None]]:
-    """All steps with the iteration they belong to; None marks the start of an iteration. After
-    the last, everything that may still run is awaited, in order of issue."""
+    """All steps with the iteration that they count to; None marks where an iteration begins.
+
+    What a program awaits before it does anything else counts to the iteration before. After the
+    last, everything that may still run is awaited, in order of issue.
+    """
+    leading = list(takewhile(lambda step: isinstance(step, Await), program))
     for number in range(iterations):
+        for step in leading:
+            yield max(0, number - 1), step
         yield number, None
-        for step in program:
+        for step in program[len(leading) :]:
             yield number, step
     for step in program:
         if isinstance(step, Issue):

@@ -108,9 +108,9 @@ def test_one_iteration_by_hand() -> None:
 
 def test_second_iteration_waits_for_the_first_ones_gradients() -> None:
     result = run(TWO_LAYERS, FakeBackend(), iterations=2)
-    # Iteration 2 begins at 85 and waits for a until 135, for its update until 138.
-    assert result.iterations == (85, 138 - 85 + 138)
-    assert result.total == 85 + 53 + 138
+    # The rank waits from 85 until 135 for a, until 138 for its update, and begins again.
+    assert result.iterations == (138, 138)
+    assert result.total == 276
     assert result.latest.exposed == 100
     assert [(c.iteration, c.layer, c.cycles) for c in result.collectives] == [
         (0, 1, 30),

@@ -28,10 +28,10 @@ def run(arguments: argparse.Namespace, output: Output) -> bool:
     experiment = experiment_of(arguments)
     workload = experiment.load_workload()
 
-    from sim_top.tlm_run import run_experiment
+    from sw_model.simulation import simulate
 
     with output.progress("TLM") as progress:
-        result = run_experiment(experiment, workload, progress=progress)
+        result = simulate(experiment, workload, progress=progress)
 
     from sw_model.report import json_report, tables
 

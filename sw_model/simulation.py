@@ -1,0 +1,126 @@
+"""A whole experiment on the transaction-level model."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+
+from sw_model.endpoint.dim_engine import DimEngine, Op
+from sw_model.experiment import Experiment
+from sw_model.fabric.backend import TlmBackend
+from sw_model.fabric.counters import RankCounters
+from sw_model.fabric.folding import Folding
+from sw_model.platform import Platform
+from sw_model.results import DimBar, DimResult, RunResult, TrainingResult, union_length
+from sw_model.schedule.options import PlanBook
+from sw_model.training import train
+from sw_model.workload.layers import Workload
+
+__all__ = ["dim_results", "simulate"]
+
+
+def simulate(
+    experiment: Experiment,
+    workload: Workload,
+    *,
+    label: str | None = None,
+    folding: Folding = Folding.ALL,
+    book: PlanBook | None = None,
+    progress: Callable[[float], None] | None = None,
+) -> RunResult:
+    """Run the training loop on the TLM.
+
+    Parameters
+    ----------
+    experiment : platform, schedule, iterations, stragglers
+    workload : what it trains, scaled already if it is to be
+    label : of the result; the scheduler's name by default
+    folding : which ranks are simulated; with stragglers always all of them
+    book : plans that another executor shares
+    progress : called with the share that is done
+
+    Raises
+    ------
+    InputError
+        where the platform cannot be the network, or a payload is no whole number of elements
+    DeadlockError
+        where nothing can happen any more
+    """
+    platform = experiment.platform()
+    settings = experiment.workload
+    activity: list[DimBar] = []
+    places: dict[int, int] = {}
+
+    def op_ended(engine: DimEngine, op: Op) -> None:
+        dim = places.get(id(engine))
+        if dim is not None:
+            activity.append(DimBar(dim, op.start, engine.kernel.now))
+
+    backend = TlmBackend(
+        book or PlanBook(platform, experiment.schedule),
+        folding=Folding.NONE if settings.compute_scale else folding,
+        on_op_end=op_ended,
+    )
+    # The dims of the first rank stand for those of all: their ops begin and end nearly together.
+    first = backend.network.endpoints[backend.representatives[0]]
+    places |= {id(engine): dim for dim, engine in enumerate(first.dims)}
+    training = asyncio.run(
+        train(
+            workload,
+            platform.topology,
+            backend,
+            iterations=settings.iterations,
+            clock_hz=platform.clock_hz,
+            data_type=settings.data_type,
+            compute_scale=settings.compute_scale,
+            progress=progress,
+        )
+    )
+    busy = {
+        dim: union_length((bar.start, bar.end) for bar in activity if bar.dim == dim)
+        for dim in range(len(platform.topology.dims))
+    }
+    return run_result(
+        label or experiment.schedule.scheduler,
+        training,
+        platform,
+        dims=dim_results(platform, backend.counters(), busy),
+        activity=activity,
+    )
+
+
+def run_result(
+    label: str,
+    training: TrainingResult,
+    platform: Platform,
+    *,
+    dims: Sequence[DimResult],
+    activity: Sequence[DimBar] = (),
+) -> RunResult:
+    """A result on ``platform``."""
+    return RunResult(
+        label=label,
+        training=training,
+        dims=tuple(dims),
+        npus=platform.topology.npus,
+        clock_hz=platform.clock_hz,
+        activity=tuple(activity),
+    )
+
+
+def dim_results(
+    platform: Platform, counters: Sequence[RankCounters], busy: Mapping[int, int]
+) -> tuple[DimResult, ...]:
+    """What each dim did, from the counters of all ranks and its busy cycles."""
+    return tuple(
+        DimResult(
+            name=f"dim {index + 1}",
+            kind=dim.kind.value,
+            size=dim.size,
+            bandwidth=dim.bandwidth,
+            busy=busy[index],
+            bytes_per_npu=platform.engine.flit_bytes
+            * max(rank.dims[index].flits_sent - rank.dims[index].headers_sent for rank in counters),
+        )
+        for index, dim in enumerate(platform.topology.dims)
+    )
