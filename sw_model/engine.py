@@ -26,7 +26,7 @@ class EventKernel:
     cycles : cycles in which anything happened, for profiles
     """
 
-    __slots__ = ("now", "cycles", "_times", "_buckets", "_halted")
+    __slots__ = ("_buckets", "_halted", "_times", "cycles", "now")
 
     def __init__(self) -> None:
         self.now = 0

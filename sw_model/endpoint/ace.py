@@ -7,13 +7,13 @@ from typing import Any
 
 from sw_model.collective.plan import CollectivePlan
 from sw_model.endpoint.command import CommandUnit, ReadPort, RecordQueue
+from sw_model.endpoint.counters import RankCounters
 from sw_model.endpoint.dim_engine import DimEngine, Op
 from sw_model.endpoint.dma import RxDma, TxDma
 from sw_model.endpoint.programs import RECORD_BYTES, OpProgram, ProgramCompiler, Unit
 from sw_model.endpoint.scoreboard import Scoreboard
 from sw_model.engine import EventKernel
 from sw_model.fabric.constants import EndpointConstants
-from sw_model.fabric.counters import RankCounters
 from sw_model.platform import Platform
 
 __all__ = ["Endpoint"]
@@ -73,13 +73,14 @@ class Endpoint:
             )
             for dim in range(len(platform.topology.dims))
         ]
-        units: dict[int, RecordQueue] = {Unit.LOAD: self.tx_dma, Unit.STORE: self.rx_dma}
-        units.update((Unit.DIM + dim, unit) for dim, unit in enumerate(self.dims))
+        units: dict[int, RecordQueue] = {int(Unit.LOAD): self.tx_dma, int(Unit.STORE): self.rx_dma}
+        for unit in self.dims:
+            units[unit.unit] = unit
         self.command = CommandUnit(
             kernel, port, units, constants, -(-RECORD_BYTES // engine.flit_bytes)
         )
-        for unit in (self.tx_dma, self.rx_dma, *self.dims):
-            unit.command = self.command
+        for queue in units.values():
+            queue.command = self.command
         self._compiler = ProgramCompiler(engine, len(self.dims), rank, programs)
 
     def start(self, plan: CollectivePlan, collective: Any) -> RankCounters:

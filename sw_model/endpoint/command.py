@@ -10,7 +10,7 @@ from sw_model.endpoint.programs import Record, Unit
 from sw_model.engine import EventKernel
 from sw_model.fabric.constants import EndpointConstants
 
-__all__ = ["RecordQueue", "ReadPort", "CommandUnit"]
+__all__ = ["CommandUnit", "ReadPort", "RecordQueue"]
 
 
 class ReadPort:
@@ -26,7 +26,7 @@ class ReadPort:
     burst, window : beats of a payload burst, and of payload under way at most
     """
 
-    __slots__ = ("kernel", "latency", "burst", "window", "free", "_begun", "_loads")
+    __slots__ = ("_begun", "_loads", "burst", "free", "kernel", "latency", "window")
 
     def __init__(self, kernel: EventKernel, *, latency: int, burst: int, window: int) -> None:
         self.kernel = kernel
@@ -91,9 +91,14 @@ class RecordQueue(Protocol):
     """A unit with a queue in front of it."""
 
     room: int
-    idle: bool
+    command: CommandUnit
 
-    def accept(self, record: Record, collective: Any) -> None: ...
+    @property
+    def idle(self) -> bool:
+        """Nothing is queued or under way."""
+
+    def accept(self, record: Record, collective: Any) -> None:
+        """A record enters the queue and can be seen in the next cycle."""
 
 
 class CommandUnit:
@@ -109,8 +114,18 @@ class CommandUnit:
     """
 
     __slots__ = (
-        "kernel", "port", "units", "constants", "beats", "blocked",
-        "_pending", "_records", "_collective", "_position", "_asked", "_arrivals",
+        "_arrivals",
+        "_asked",
+        "_collective",
+        "_pending",
+        "_position",
+        "_records",
+        "beats",
+        "blocked",
+        "constants",
+        "kernel",
+        "port",
+        "units",
     )  # fmt: skip
 
     def __init__(

@@ -19,7 +19,7 @@ from sw_model.endpoint.scoreboard import Scoreboard
 from sw_model.engine import EventKernel
 from sw_model.fabric.constants import EndpointConstants
 
-__all__ = ["NEVER", "Op", "Outlet", "Inlet", "DimEngine"]
+__all__ = ["NEVER", "DimEngine", "Inlet", "Op", "Outlet"]
 
 NEVER = 1 << 62
 """A cycle that is not known yet."""
@@ -38,8 +38,19 @@ class Op:
     """
 
     __slots__ = (
-        "number", "record", "collective", "sends", "next", "receiving", "ready", "held", "start",
-        "first", "last", "left", "written",
+        "collective",
+        "first",
+        "held",
+        "last",
+        "left",
+        "next",
+        "number",
+        "ready",
+        "receiving",
+        "record",
+        "sends",
+        "start",
+        "written",
     )  # fmt: skip
 
     def __init__(self, number: int, record: Record, collective: Any) -> None:
@@ -89,10 +100,28 @@ class DimEngine:
     """
 
     __slots__ = (
-        "kernel", "scoreboard", "constants", "unit", "contexts", "room", "on_end", "command",
-        "outlet", "inlet", "grant_to", "busy_flits",
-        "_queue", "_accepted", "_contexts", "_live", "_granted", "_free", "_wake", "_early",
-        "_startable", "_next_step",
+        "_accepted",
+        "_contexts",
+        "_early",
+        "_free",
+        "_granted",
+        "_live",
+        "_next_step",
+        "_queue",
+        "_startable",
+        "_wake",
+        "busy_flits",
+        "command",
+        "constants",
+        "contexts",
+        "grant_to",
+        "inlet",
+        "kernel",
+        "on_end",
+        "outlet",
+        "room",
+        "scoreboard",
+        "unit",
     )  # fmt: skip
 
     def __init__(

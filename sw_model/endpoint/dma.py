@@ -12,15 +12,24 @@ from sw_model.endpoint.scoreboard import Scoreboard
 from sw_model.engine import EventKernel
 from sw_model.fabric.constants import EndpointConstants
 
-__all__ = ["TxDma", "RxDma"]
+__all__ = ["RxDma", "TxDma"]
 
 
 class TxDma:
     """Loads chunks in record order; the next load's requests follow the last one's directly."""
 
     __slots__ = (
-        "kernel", "port", "scoreboard", "constants", "command", "room", "busy_flits",
-        "_queue", "_flying", "_depth", "_full",
+        "_depth",
+        "_flying",
+        "_full",
+        "_queue",
+        "busy_flits",
+        "command",
+        "constants",
+        "kernel",
+        "port",
+        "room",
+        "scoreboard",
     )  # fmt: skip
 
     def __init__(
@@ -102,8 +111,16 @@ class RxDma:
     """
 
     __slots__ = (
-        "kernel", "scoreboard", "constants", "command", "room", "busy_flits", "write_latency",
-        "complete", "_queue", "_flying",
+        "_flying",
+        "_queue",
+        "busy_flits",
+        "command",
+        "complete",
+        "constants",
+        "kernel",
+        "room",
+        "scoreboard",
+        "write_latency",
     )  # fmt: skip
 
     def __init__(

@@ -13,10 +13,10 @@ from typing import Any, NamedTuple
 
 from sw_model.collective.plan import BufferUse, CollectivePlan, RankSteps
 from sw_model.collective.steps import geometry_of, load_pieces, rank_steps, store_pieces
-from sw_model.fabric.counters import DimCounters, RankCounters
+from sw_model.endpoint.counters import DimCounters, RankCounters
 from sw_model.platform import EngineParameters
 
-__all__ = ["RECORD_BYTES", "Send", "OpProgram", "Unit", "Record", "ProgramCompiler", "link_flits"]
+__all__ = ["RECORD_BYTES", "OpProgram", "ProgramCompiler", "Record", "Send", "Unit", "link_flits"]
 
 
 RECORD_BYTES = 32
@@ -98,7 +98,7 @@ _PROGRAM = Record(Unit.NONE)
 class _ProgramMemory:
     """Which step programs the engine holds in one memory; mirrors the compiler of records."""
 
-    __slots__ = ("size", "used", "held")
+    __slots__ = ("held", "size", "used")
 
     def __init__(self, size: int) -> None:
         self.size = size

@@ -24,7 +24,7 @@ class Scoreboard:
     ``fills == e + 1``. Several units may wait for different owners of one buffer.
     """
 
-    __slots__ = ("kernel", "fills", "releases", "_readers", "_writers")
+    __slots__ = ("_readers", "_writers", "fills", "kernel", "releases")
 
     def __init__(self, kernel: EventKernel, buffers: int) -> None:
         self.kernel = kernel

@@ -7,11 +7,12 @@ from dataclasses import dataclass, field
 
 from sw_model.backend import Completion
 from sw_model.collective.plan import Collective, CollectivePlan
+from sw_model.endpoint.counters import RankCounters
 from sw_model.endpoint.dim_engine import DimEngine, Op
 from sw_model.engine import EventKernel
 from sw_model.errors import DeadlockError
 from sw_model.fabric.constants import FabricConstants
-from sw_model.fabric.counters import RankCounters, total
+from sw_model.fabric.counters import total
 from sw_model.fabric.folding import Folding, padded, representatives
 from sw_model.fabric.network import Network
 from sw_model.fabric.watchdog import blocked

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-__all__ = ["EndpointConstants", "SwitchConstants", "FabricConstants"]
+__all__ = ["EndpointConstants", "FabricConstants", "SwitchConstants"]
 
 
 @dataclass(frozen=True)
@@ -61,19 +61,24 @@ class SwitchConstants:
 
     Attributes
     ----------
-    start : headers at the heads of all inputs of a flow to their pop
-    pipeline : flit popped to the flit at the output transmitters
-    turn : last flit of a packet popped to the header of the next on the same ports popped, at
-        least; 1 is no bubble
-    input_depth : flits that an input buffers (credits of the endpoint's transmitter)
-    output_depth : flits that an endpoint buffers (credits of the switch)
+    match : header on the wire of the last input of a flow to the flow's start, at the earliest
+    start : start of a flow to its header taken from the inputs
+    payload : payload flit on an input's wire to the same flit taken, at the earliest
+    edge : flit taken to the flit on the wires of the outputs, but for the stages
+    adder_depth : register levels of an adder
+    look_ahead : flits that an input holds behind its link's buffer
     """
 
+    match: int = 4
     start: int = 1
-    pipeline: int = 4
-    turn: int = 1
-    input_depth: int = 1024
-    output_depth: int = 1024
+    payload: int = 2
+    edge: int = -1
+    adder_depth: int = 4
+    look_ahead: int = 8
+
+    def through(self, ports: int) -> int:
+        """Cycles from a flit taken at the inputs to the same flit on the wires of the outputs."""
+        return self.edge + (ports - 1).bit_length() * (self.adder_depth + 2)
 
 
 @dataclass(frozen=True)

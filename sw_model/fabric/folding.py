@@ -13,7 +13,7 @@ from math import prod
 from sw_model.collective.plan import ChunkPlan, CollectivePlan, Operation
 from sw_model.topology import DimKind, Topology
 
-__all__ = ["Folding", "representatives", "padded"]
+__all__ = ["Folding", "padded", "representatives"]
 
 
 class Folding(enum.Enum):

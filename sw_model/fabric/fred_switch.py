@@ -24,11 +24,12 @@ __all__ = ["FredSwitch"]
 class _Message:
     """A message from the choice at its sender to its pop at the switch.
 
-    ``head`` and ``last`` : cycles in which its header and its last flit can be popped;
+    ``head`` : earliest start of its flow; ``last`` : earliest cycle in which its last flit is
+    taken from the input; ``sent`` : cycle in which it has left the sender;
     ``base`` : flits that its port has sent before it.
     """
 
-    __slots__ = ("op", "send", "port", "key", "base", "head", "last", "free", "sent")
+    __slots__ = ("base", "free", "head", "key", "last", "op", "port", "send", "sent")
 
     def __init__(self, op: Op, send: Send, port: _Port, base: int) -> None:
         self.op = op
@@ -46,7 +47,15 @@ class _Port:
     """One port: the link from its endpoint (an outlet), its input buffer, the link back."""
 
     __slots__ = (
-        "switch", "engine", "up", "down", "queue", "unread", "_offered", "_waiting", "_pops",
+        "_offered",
+        "_pops",
+        "_waiting",
+        "down",
+        "engine",
+        "queue",
+        "switch",
+        "unread",
+        "up",
     )  # fmt: skip
 
     def __init__(self, switch: FredSwitch, engine: DimEngine) -> None:
@@ -78,9 +87,8 @@ class _Port:
         ready = chosen + switch.endpoint.transmit
         if ready < credit:
             ready = credit
-        second, last, taken = self.up.message(ready, flits)
-        # A single flit has no second; no message is a single flit, it has a header.
-        message.head = self.up.first + switch.flight
+        _, last, taken = self.up.message(ready, flits)
+        message.head = self.up.first + switch.wire + switch.constants.match
         message.sent = last
         message.free = max(chosen + flits, taken)
         if (
@@ -99,7 +107,7 @@ class _Port:
             message.free = max(message.free, credit - self.switch.endpoint.transmit + 1)
             message.sent = credit
             self.up.stretch(credit)
-        message.last = message.sent + self.switch.flight
+        message.last = message.sent + self.switch.wire + self.switch.constants.payload
         self.engine.sent(message.op, message.sent, message.free)
 
     def _credit(self, index: int) -> int:
@@ -169,14 +177,10 @@ class _Port:
                 break
         self.switch.look(self.switch.kernel.now)
 
-    def deliver(self, number: int, step: int, start: int, end: int, flits: int) -> None:
-        """A message enters the link back in cycle ``start``, its last flit not before ``end``."""
-        second, last, _ = self.down.message(start, flits)
-        if last < end:
-            last = end
-            self.down.stretch(last)
-        flight = self.switch.flight + self.switch.endpoint.receive
-        read = self.engine.message(number, step, second + flight, last + flight, flits - 1)
+    def deliver(self, number: int, step: int, second: int, last: int, flits: int) -> None:
+        """A message whose second and last flit are taken from the inputs in these cycles."""
+        back = self.switch.back
+        read = self.engine.message(number, step, second + back, last + back, flits - 1)
         if read == NEVER:
             self.unread.append([flits, NEVER])
 
@@ -189,12 +193,13 @@ class FredSwitch:
     kernel : event kernel
     engines : dim engine by port; one that stands for several is named several times
     link : of every port, in both directions
+    buffer_flits : that the receivers at both ends of these links hold
     constants : pipeline constants
     """
 
     __slots__ = (
-        "kernel", "rate", "endpoint", "flight", "credit", "input_depth", "output_depth", "ports",
-        "_constants", "_heads", "_free", "_wake",
+        "_free", "_heads", "_wake", "back", "constants", "credit", "endpoint", "folded",
+        "input_depth", "kernel", "output_depth", "ports", "rate", "wire",
     )  # fmt: skip
 
     def __init__(
@@ -202,16 +207,24 @@ class FredSwitch:
         kernel: EventKernel,
         engines: Sequence[DimEngine],
         link: LinkParameters,
+        buffer_flits: int,
         constants: FabricConstants,
     ) -> None:
         self.kernel = kernel
         self.rate = link.rate
         self.endpoint = constants.endpoint
-        self.flight = LINK_TIMING.flit(link.latency)
-        self.credit = LINK_TIMING.round_trip(link.latency) - LINK_TIMING.flit(link.latency)
-        self.input_depth = constants.switch.input_depth
-        self.output_depth = constants.switch.output_depth
-        self._constants = constants.switch
+        self.constants = constants.switch
+        self.wire = LINK_TIMING.transmit + link.latency
+        self.back = (
+            constants.switch.through(len(engines))
+            + link.latency
+            + LINK_TIMING.receive
+            + constants.endpoint.receive
+        )
+        self.credit = LINK_TIMING.credit_return + link.latency + LINK_TIMING.credit_use
+        self.input_depth = buffer_flits + constants.switch.look_ahead
+        self.output_depth = buffer_flits
+        self.folded = len(engines) > len({id(engine) for engine in engines})
         distinct = {id(engine): _Port(self, engine) for engine in engines}
         self.ports = [distinct[id(engine)] for engine in engines]
         for port in distinct.values():
@@ -223,16 +236,17 @@ class FredSwitch:
         self._wake = NEVER
 
     def arrive(self, message: _Message) -> None:
-        """A message is at the head of its input from ``message.head`` on."""
+        """A message is at the head of its input; its flow may start from ``message.head`` on."""
         entry = self._heads.get(message.key)
         if entry is None:
+            assert message.send.flow is not None
             inputs = {id(self.ports[port]) for port in message.send.flow[0]}
             entry = self._heads[message.key] = [len(inputs), 0]
         entry[0] -= 1
         if message.head > entry[1]:
             entry[1] = message.head
         if not entry[0]:
-            self.look(entry[1] + self._constants.start)
+            self.look(entry[1])
 
     def look(self, cycle: int) -> None:
         """Arbitrate in ``cycle``, unless an earlier look is due."""
@@ -251,10 +265,9 @@ class FredSwitch:
         for key, (missing, ready) in self._heads.items():
             if missing:
                 continue
-            ready += self._constants.start
             if ready > cycle:
                 soonest = min(soonest, ready)
-            elif chosen is None or key < chosen:
+            elif chosen is None or self._order(key) < self._order(chosen):
                 room = self._room(key, cycle)
                 if room > cycle:
                     soonest = min(soonest, room)
@@ -268,28 +281,49 @@ class FredSwitch:
     def _distinct(self, ports: Sequence[int]) -> list[_Port]:
         return list({id(self.ports[port]): self.ports[port] for port in ports}.values())
 
+    def _order(self, key: tuple) -> tuple[int, int]:
+        """The plan's order: op, then receive step."""
+        return key[0], self.ports[key[1][0][0]].queue[0].send.step
+
     def _room(self, key: tuple, cycle: int) -> int:
         flow = key[1]
         source = self.ports[flow[0][0]].queue[0]
         return max(port.room(source.send.flits, cycle) for port in self._distinct(flow[1]))
 
     def _carry(self, key: tuple, cycle: int) -> None:
-        """The flow ``key`` starts: pop its inputs in ``cycle``, deliver to its outputs."""
+        """The flow ``key`` starts: its inputs are taken together, at the rate of its outputs."""
         del self._heads[key]
-        inputs, outputs = self._distinct(key[1][0]), self._distinct(key[1][1])
-        messages = [port.pop(cycle) for port in inputs]
-        message = messages[0]
-        flits = message.send.flits
-        last = cycle + flits - 1
-        for other in messages:
-            if other.last > last:
-                last = other.last
-        self._free = last + self._constants.turn
-        delay = self._constants.pipeline
-        for port in outputs:
-            port.deliver(message.op.number, message.send.step, cycle + delay, last + delay, flits)
+        flow = key[1]
+        inputs, outputs = self._distinct(flow[0]), self._distinct(flow[1])
+        send = inputs[0].queue[0].send
+        number, flits = inputs[0].queue[0].op.number, send.flits
+        steps = [send.step]
+        heard = outputs
+        if self.folded and len(flow[1]) == 1:
+            # A reduce flow of a reduce-scatter: one stands for all members, served last.
+            if send is not inputs[0].queue[0].op.sends[-1]:
+                heard = []
+        elif self.folded and len(flow[0]) == 1:
+            # The multicasts of an all-gather, of all members in turn.
+            steps = list(range(len(flow[1])))
+
+        last = cycle
+        for step in steps:
+            first = last + self.constants.start
+            second, last = first + 1, first + flits - 1
+            for port in outputs:
+                after, end, _ = port.down.message(first, flits)
+                second, last = max(second, after), max(last, end)
+            if step == steps[-1]:
+                messages = [port.pop(port.down.first) for port in inputs]
+                last = max(last, *(message.last for message in messages))
+            for port in outputs:
+                port.down.stretch(last)
+            for port in heard:
+                port.deliver(number, step, second, last, flits)
+        self._free = last
         for port in inputs:
             port.popped(last)
         ready = [entry[1] for entry in self._heads.values() if not entry[0]]
         if ready:
-            self.look(min(ready) + self._constants.start)
+            self.look(min(ready))

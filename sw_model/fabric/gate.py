@@ -22,7 +22,7 @@ class MessageGate(RateGate):
     first : cycle in which the first flit of the last message left
     """
 
-    __slots__ = ("first", "_ahead")
+    __slots__ = ("_ahead", "first")
 
     def __init__(self, rate: Fraction, ahead: int) -> None:
         super().__init__(rate)

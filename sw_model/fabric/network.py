@@ -78,5 +78,9 @@ class Network:
                 continue
             engines = {peer: self.endpoints[peer].dims[dim] for peer in dict.fromkeys(peers)}
             self.switches[key] = FredSwitch(
-                kernel, [engines[peer] for peer in peers], link, constants
+                kernel,
+                [engines[peer] for peer in peers],
+                link,
+                self.platform.buffer_flits(dim),
+                constants,
             )

@@ -25,7 +25,7 @@ class RingLink:
     constants : pipeline constants
     """
 
-    __slots__ = ("sender", "receiver", "gate", "_flight", "_transmit", "_chase", "_chase_last")
+    __slots__ = ("_chase", "_chase_last", "_flight", "_transmit", "gate", "receiver", "sender")
 
     def __init__(
         self,
