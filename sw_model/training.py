@@ -27,7 +27,7 @@ from fractions import Fraction
 from itertools import takewhile
 
 from sw_model.backend import Backend, Completion
-from sw_model.collective.plan import ELEMENT_BYTES, Collective
+from sw_model.collective.plan import Collective
 from sw_model.errors import DeadlockError
 from sw_model.results import (
     CollectiveResult,
@@ -40,51 +40,14 @@ from sw_model.results import (
 from sw_model.topology import Topology
 from sw_model.workload.layers import Pass, Workload
 from sw_model.workload.program import Await, Compute, Issue, Step, iteration
-from sw_model.workload.spans import span_dims
+from sw_model.workload.spans import collectives_of
 
-__all__ = ["collectives_of", "to_cycles", "train"]
+__all__ = ["to_cycles", "train"]
 
 
 def to_cycles(nanoseconds: int | Fraction, clock_hz: int) -> int:
     """The nearest whole number of cycles; a half goes up."""
     return int(nanoseconds * Fraction(clock_hz, 10**9) + Fraction(1, 2))
-
-
-def collectives_of(
-    workload: Workload, topology: Topology, data_type: str
-) -> dict[tuple[int, Pass], Collective]:
-    """The collective of each pass of each layer that has one: something to send, and a group of
-    more than one rank.
-
-    Raises
-    ------
-    InputError
-        where a payload is no whole number of elements.
-    """
-    workload.check_elements(data_type)
-    out = {}
-    for index, layer in enumerate(workload.layers):
-        for part in Pass:
-            communication = layer.communication(part)
-            if communication.operation is None or communication.bytes == 0:
-                continue
-            span = workload.span(index, part)
-            dims = tuple(
-                dim
-                for dim in span_dims(span, topology, workload.model_parallel_npus)
-                if topology.dims[dim].size > 1
-            )
-            if not dims:
-                continue
-            out[index, part] = Collective(
-                operation=communication.operation,
-                elements=communication.bytes // ELEMENT_BYTES[data_type],
-                data_type=data_type,
-                traffic_class="dp" if part is Pass.WEIGHT_GRADIENT else "mp",
-                dims=dims,
-                name=f"{layer.name} {part.value}",
-            )
-    return out
 
 
 @dataclass
@@ -229,6 +192,11 @@ class _Loop:
                 self.backend.now,
             )
             return True
+        return self._must_wait_for_update(rank, number, step, ended)
+
+    def _must_wait_for_update(self, rank: _Rank, number: int, step: Await, ended: int) -> bool:
+        if not step.update:
+            return False
         del rank.pending[step.layer, step.part]
         return self._sleep("update", rank, number, step, self._updated(rank, step, ended))
 
@@ -253,8 +221,7 @@ class _Loop:
         number, step = rank.waits_at
         self._interval("exposed", rank.rank, number, step, rank.waits_since, now)
         rank.waits_at = rank.waits_for = None
-        del rank.pending[step.layer, step.part]
-        if not self._sleep("update", rank, number, step, self._updated(rank, step, now)):
+        if not self._must_wait_for_update(rank, number, step, now):
             heapq.heappush(self.alarms, (now, rank.rank))
 
     def _interval(
@@ -348,7 +315,7 @@ def _walk(program: Sequence[Step], iterations: int) -> Iterator[tuple[int, Step 
     """All steps with the iteration that they count to; None marks where an iteration begins.
 
     What a program awaits before it does anything else counts to the iteration before. After the
-    last, everything that may still run is awaited, in order of issue.
+    last, all collectives that may still run are awaited, in order of issue, and then all updates.
     """
     leading = list(takewhile(lambda step: isinstance(step, Await), program))
     for number in range(iterations):
@@ -357,9 +324,10 @@ def _walk(program: Sequence[Step], iterations: int) -> Iterator[tuple[int, Step 
         yield number, None
         for step in program[len(leading) :]:
             yield number, step
-    for step in program:
-        if isinstance(step, Issue):
-            yield iterations - 1, Await(step.layer, step.part)
+    for update in (False, True):
+        for step in program:
+            if isinstance(step, Issue):
+                yield iterations - 1, Await(step.layer, step.part, update)
 
 
 async def train(

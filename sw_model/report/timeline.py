@@ -85,12 +85,13 @@ def _draw_lanes(axis: Axes, run: RunResult, rank: int) -> None:
             continue
         bars.setdefault(colour, []).append((interval.start, interval.end))
     for colour, intervals in bars.items():
-        axis.broken_barh(_spans(intervals, run), (-0.4, 0.8), color=colour)
+        axis.broken_barh(_spans(intervals, run, gap=0), (-0.4, 0.8), color=colour)
     labels = [f"rank {rank}"]
     for number, dim in enumerate(run.dims):
         intervals = [(bar.start, bar.end) for bar in run.activity if bar.dim == number]
         colour = _DIMS[number % len(_DIMS)]
-        axis.broken_barh(_spans(intervals, run), (number + 0.6, 0.8), color=colour)
+        spans = _spans(intervals, run, gap=run.training.total * _RESOLUTION)
+        axis.broken_barh(spans, (number + 0.6, 0.8), color=colour)
         share = dim.utilisation(run.training.total, run.clock_hz)
         labels.append(f"{dim.name}, {dim.kind} {dim.size}: {share:.0%}")
     axis.set_yticks(range(len(labels)), labels, fontsize=8)
@@ -112,9 +113,10 @@ def _draw_collectives(axis: Axes, run: RunResult, rank: int) -> None:
     axis.tick_params(labelsize=8)
 
 
-def _spans(intervals: Iterable[tuple[int, int]], run: RunResult) -> list[tuple[float, float]]:
-    """(start, length) in microseconds, bars that touch, or nearly do, joined."""
-    gap = run.training.total * _RESOLUTION
+def _spans(
+    intervals: Iterable[tuple[int, int]], run: RunResult, *, gap: float
+) -> list[tuple[float, float]]:
+    """(start, length) in microseconds, bars that are at most ``gap`` cycles apart joined."""
     joined: list[tuple[int, int]] = []
     for start, end in sorted(intervals):
         if joined and start - joined[-1][1] <= gap:

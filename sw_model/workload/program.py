@@ -53,11 +53,12 @@ class Issue:
 
 @dataclass(frozen=True)
 class Await:
-    """Stand still until the collective issued last for ``part`` of a layer has ended, if any;
-    for a weight gradient, until the update after it has ended too."""
+    """Stand still until the collective issued last for ``part`` of a layer has ended, if any, and
+    with ``update``, for a weight gradient, until the update after it has ended too."""
 
     layer: int
     part: Pass
+    update: bool = True
 
 
 Step = Compute | Issue | Await

@@ -1,14 +1,15 @@
-"""Which dims of a real network a workload's collectives span."""
+"""A workload on a real network: which dims its collectives span, and what they are."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
+from sw_model.collective.plan import ELEMENT_BYTES, Collective
 from sw_model.errors import InputError
 from sw_model.topology import DimKind, Topology
-from sw_model.workload.layers import Span, Workload
+from sw_model.workload.layers import Pass, Span, Workload
 
-__all__ = ["span_dims", "split_for_group"]
+__all__ = ["collectives_of", "span_dims", "split_for_group"]
 
 
 def span_dims(
@@ -40,9 +41,9 @@ def split_for_group(topology: Topology, workload: Workload) -> Topology:
     """The topology in which ``workload``'s model-parallel group is a product of inner sizes.
 
     Where the group ends inside a dim, that dim becomes two of the same kind, bandwidth and
-    latency: the collectives of the inner part and of the outer part take turns on its links only
-    in so far as a dim is a queue of its own, as in ASTRA-sim 1.0. A Switch or a FullyConnected dim
-    can be cut so; a Ring cut in two would need other wires, and is refused.
+    latency, each with a queue of its own, as in ASTRA-sim 1.0: that the two share their links is
+    not modelled. A Switch or a FullyConnected dim can be cut so; a Ring cut in two would need
+    other wires, and is refused.
 
     Raises
     ------
@@ -85,6 +86,43 @@ def split_for_group(topology: Topology, workload: Workload) -> Topology:
             line=1,
         )
     return Topology(tuple(dims))
+
+
+def collectives_of(
+    workload: Workload, topology: Topology, data_type: str
+) -> dict[tuple[int, Pass], Collective]:
+    """The collective of each pass of each layer that has one: something to send, and a group of
+    more than one rank.
+
+    Raises
+    ------
+    InputError
+        where a payload is no whole number of elements.
+    """
+    workload.check_elements(data_type)
+    out = {}
+    for index, layer in enumerate(workload.layers):
+        for part in Pass:
+            communication = layer.communication(part)
+            if communication.operation is None or communication.bytes == 0:
+                continue
+            span = workload.span(index, part)
+            dims = tuple(
+                dim
+                for dim in span_dims(span, topology, workload.model_parallel_npus)
+                if topology.dims[dim].size > 1
+            )
+            if not dims:
+                continue
+            out[index, part] = Collective(
+                operation=communication.operation,
+                elements=communication.bytes // ELEMENT_BYTES[data_type],
+                data_type=data_type,
+                traffic_class="dp" if part is Pass.WEIGHT_GRADIENT else "mp",
+                dims=dims,
+                name=f"{layer.name} {part.value}",
+            )
+    return out
 
 
 def _inner_dims(topology: Topology, group: int) -> int:
