@@ -214,7 +214,8 @@ class Crosscheck:
 
     def passes(self, case: CrosscheckCase) -> bool:
         """Whether ``case`` is right in data and counters and within the bound."""
-        return case.data_ok and case.counters_ok and abs(case.error) <= self.bound
+        difference = abs(case.tlm_cycles - case.rtl_cycles)
+        return case.data_ok and case.counters_ok and difference <= self.bound * case.rtl_cycles
 
     @property
     def ok(self) -> bool:

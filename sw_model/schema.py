@@ -189,7 +189,8 @@ class ListOf:
         values = tuple(self.element.read(element) for element in node.elements())
         if len(values) < self.minimum:
             raise node.error(
-                f"{node.key} must have at least {self.minimum} element, not {len(values)}"
+                f"{node.key} must have at least {self.minimum} element"
+                f"{'s' if self.minimum > 1 else ''}, not {len(values)}"
             )
         return values
 
@@ -240,8 +241,8 @@ class Key:
 class Record:
     """A mapping with known keys. Keys that are not there are left to the defaults of ``build``.
 
-    ``build`` takes the values as keywords, and, with ``located``, the positions as ``lines`` (key
-    to line), to be used in later messages.
+    ``build`` takes the values as keywords, and, with ``located``, where the keys stand as ``lines``
+    (key to line), to be used in later messages.
     """
 
     build: Callable[..., Any]
@@ -256,18 +257,20 @@ class Record:
         known = {key.name: key for key in self.keys}
         values: dict[str, Any] = {}
         places: dict[str, Node] = {}
+        lines: dict[str, int] = {}
         for key_node, value_node in node.items():
             key = known.get(key_node.text)
             if key is None:
                 raise key_node.error(f"unknown key {key_node.key!r}{nearest(key_node.text, known)}")
             places[key.name] = value_node
+            lines[key.name] = key_node.line
             values[key.field or key.name] = key.reader.read(value_node)
         missing = [key.name for key in self.keys if key.required and key.name not in places]
         if missing:
             what = node.key or "the document"
             raise node.error(f"{what} must have the key {missing[0]!r}")
         if self.located:
-            values["lines"] = {name: place.line for name, place in places.items()}
+            values["lines"] = lines
         try:
             return self.build(**values)
         except ValueError as error:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import isfinite
 from statistics import fmean
 from typing import Any
 
@@ -64,12 +65,13 @@ def run_json(run: RunResult) -> dict[str, Any]:
 
 
 def crosscheck_json(crosscheck: Crosscheck) -> dict[str, Any]:
-    """Of the cross-check; ``error`` is relative and signed, negative where the TLM is faster."""
+    """Of the cross-check; ``error`` is relative and signed, negative where the TLM is faster, and
+    null where the RTL took no time at all and the TLM did."""
     return {
         "ok": crosscheck.ok,
         "bound": crosscheck.bound,
-        "max_error": crosscheck.max_error,
-        "mean_error": crosscheck.mean_error,
+        "max_error": _finite(crosscheck.max_error),
+        "mean_error": _finite(crosscheck.mean_error),
         "cases": [
             {
                 "name": case.name,
@@ -77,11 +79,15 @@ def crosscheck_json(crosscheck: Crosscheck) -> dict[str, Any]:
                 "counters_ok": case.counters_ok,
                 "rtl_cycles": case.rtl_cycles,
                 "tlm_cycles": case.tlm_cycles,
-                "error": case.error,
+                "error": _finite(case.error),
             }
             for case in crosscheck.cases
         ],
     }
+
+
+def _finite(error: float) -> float | None:
+    return error if isfinite(error) else None
 
 
 def cosim_json(result: CosimResult) -> dict[str, Any]:
