@@ -60,6 +60,6 @@ if [ ! -x .venv/bin/python ] || ! .venv/bin/python -c 'import pip' 2>/dev/null; 
   "$python" -m venv .venv
 fi
 echo "setup: installing the Python packages of pyproject.toml"
-.venv/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+.venv/bin/python -m pip install -qq --disable-pip-version-check --editable '.[dev]'
 echo "$wanted" > "$stamp"
 echo "setup: done"

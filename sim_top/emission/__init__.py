@@ -2,11 +2,13 @@
 
 :func:`emit_systemverilog` is what the rest of the project calls. The way there:
 
-1. :mod:`~sim_top.emission.hierarchy` elaborates the component and cuts the design at the signatures
-   of its components, so that each becomes a module with exactly the ports its signature names;
-2. :mod:`~sim_top.emission.rtlil` cleans the names in the RTLIL and merges modules that are identical
-   up to their names, from the leaves to the root;
-3. :mod:`~sim_top.emission.systemverilog` lets the built-in Yosys write SystemVerilog, leaves first.
+1. :mod:`~sim_top.emission.hierarchy` elaborates the component and cuts the design at the
+   signatures of its components, so that each becomes a module with exactly the ports its signature
+   names;
+2. :mod:`~sim_top.emission.rtlil` cleans the names in the RTLIL and merges modules that are
+   identical up to their names, from the leaves to the root;
+3. :mod:`~sim_top.emission.systemverilog` lets the built-in Yosys write SystemVerilog, leaves
+   first.
 """
 
 from sim_top.emission.hierarchy import port_names

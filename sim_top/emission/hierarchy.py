@@ -19,7 +19,7 @@ from amaranth.hdl._ast import Signal, SignalDict, Value, ValueCastable
 from amaranth.hdl._ir import Design, PortDirection
 from amaranth.lib import wiring
 
-__all__ = ["Port", "component_ports", "module_name", "port_names", "convert_hierarchy"]
+__all__ = ["Port", "component_ports", "convert_hierarchy", "module_name", "port_names"]
 
 
 _PORT = re.compile(r"^(  wire width \d+ (?:input|output)) \d+ (?: signed)? \\(\S+)$", re.MULTILINE)
@@ -71,8 +71,8 @@ def port_names(component: wiring.Component) -> list[str]:
 
 
 def module_name(component: Elaboratable) -> str:
-    """The wanted name of a component's module: its attribute ``module_name`` if it has one, else its
-    class in snake case (``FredMicroSwitch`` becomes ``fred_micro_switch``)."""
+    """The wanted name of a component's module: its attribute ``module_name`` if it has one, else
+    its class in snake case (``FredMicroSwitch`` becomes ``fred_micro_switch``)."""
     wanted = getattr(component, "module_name", None)
     if isinstance(wanted, str):
         return wanted
@@ -119,7 +119,9 @@ class _Cutter:
     def convert_top(self, name: str) -> None:
         top = self._design.fragment
         fragment, renames = self._replace_children(top)
-        self._convert(fragment, list(self._design.ports), name, renames)
+        clocks = SignalDict((clock, None) for clock in self._clocks(top))
+        ports = sorted(self._design.ports, key=lambda port: port[1] not in clocks)
+        self._convert(fragment, ports, name, renames)
 
     def _convert(
         self,
@@ -201,20 +203,19 @@ class _Cutter:
 
 
 def _number_ports(text: str, order: list[str]) -> str:
-    """Put the ports of the first module in the given order, clocks first; Amaranth puts all inputs
-    in front of all outputs."""
-    head, end, rest = text.partition("\nend\n")
-    found = {match.group(2): match.group(0) for match in _PORT.finditer(head)}
-    clocks = [name for name in found if name not in order]
-    numbers = {
-        name: number
-        for number, name in enumerate([*clocks, *(n for n in order if n in found)], start=1)
-    }
+    """Put the ports of the first module in the given order; in those below it (which are no
+    components) the clock comes first. Amaranth puts all inputs in front of all outputs."""
+    parts = text.split("\nend\n")
+    for index, part in enumerate(parts):
+        names = [match.group(2) for match in _PORT.finditer(part)]
+        wanted = order if index == 0 else sorted(names, key=lambda name: name not in ("clk", "rst"))
+        place = {name: number for number, name in enumerate(wanted, start=1)}
 
-    def numbered(match: re.Match[str]) -> str:
-        return f"{match.group(1)} {numbers[match.group(2)]} \\{match.group(2)}"
+        def numbered(match: re.Match[str], place: dict[str, int] = place) -> str:
+            return f"{match.group(1)} {place[match.group(2)]} \\{match.group(2)}"
 
-    return _PORT.sub(numbered, head) + end + rest
+        parts[index] = _PORT.sub(numbered, part)
+    return "\nend\n".join(parts)
 
 
 @contextmanager

@@ -16,6 +16,7 @@ _MODULE = re.compile(r"^module \\(\S+)$", re.MULTILINE)
 _DECLARED = re.compile(r"^  (wire|cell|memory|process)\b(.*) \\(\S+)$", re.MULTILINE)
 _CELL_PORT = re.compile(r"    connect \\\S+ ")
 _FIELD_WIRE = re.compile(r"^  wire width \d+(?: signed)? (\\\S+\.\S+)\n\n", re.MULTILINE)
+_MESSAGE = re.compile(r'(cell \$check \S+\n +parameter \\FORMAT "(?:[^"\\]|\\.)+)"')
 _DROPPED = re.compile(r"^ *attribute \\(?:generator|top|src|enum_\w+) .*\n", re.MULTILINE)
 
 
@@ -67,9 +68,7 @@ class ModuleLibrary:
 
     def text(self) -> str:
         """All modules as one RTLIL text."""
-        return "\n".join(
-            f"module \\{name}\n{body}" for name, body in self._texts.items()
-        )
+        return "\n".join(f"module \\{name}\n{body}" for name, body in self._texts.items())
 
 
 def _free_name(wanted: str, taken: set[str]) -> str:
@@ -94,6 +93,7 @@ def _clean(body: str, children: dict[str, str]) -> str:
     """Name child modules as the library does, drop wires that only show a field of another, and
     replace ``$`` and ``.`` in names by ``_``."""
     body = _DROPPED.sub("", body)
+    body = _MESSAGE.sub(r'\1\\n"', body)  # or what the simulator says next stands in its line
     for field in _FIELD_WIRE.findall(body):
         body = body.replace(f"connect {field} ", "\0", 1)
     body = re.sub("^\0.*\n", "", body, flags=re.MULTILINE)

@@ -1,7 +1,7 @@
 """RTLIL to SystemVerilog by the Yosys that comes with Amaranth.
 
-``amaranth.back.verilog`` writes ``always @*``, which leaves outputs unknown on Icarus until an input
-moves; with ``write_verilog -sv`` Yosys writes ``always_comb`` and ``always_ff``.
+``amaranth.back.verilog`` writes ``always @*``, which leaves outputs unknown on Icarus until an
+input moves; with ``write_verilog -sv`` Yosys writes ``always_comb`` and ``always_ff``.
 """
 
 from __future__ import annotations
@@ -68,7 +68,9 @@ def emit_systemverilog(
     # Yosys always warns that some processes cannot be translated; Amaranth emits none of those.
     yosys = find_yosys(lambda version: version >= (0, 40))
     output = yosys.run(["-q", "-"], script, ignore_warnings=True)
-    modules = {re.split(r"[ (;]", text[7:], maxsplit=1)[0]: text for text in _MODULE.findall(output)}
+    modules = {
+        re.split(r"[ (;]", text[7:], maxsplit=1)[0]: text for text in _MODULE.findall(output)
+    }
     return _HEADER + "".join("\n" + modules[module] for module in library.order)
 
 

@@ -191,9 +191,7 @@ class Shell:
             contents.append(words.reshape(-1, self._flit_bytes)[:, ::-1].reshape(-1).copy())
         return contents
 
-    async def _transfer(
-        self, signal: str, first: int, beats: int, memories: Sequence[int]
-    ) -> None:
+    async def _transfer(self, signal: str, first: int, beats: int, memories: Sequence[int]) -> None:
         self.write("memory_first", first)
         self.write("memory_last", first + beats - 1)
         self.write("memory_chosen", sum(1 << memory for memory in memories))

@@ -50,9 +50,10 @@ class MemoryAttachment:
 
     Parameters
     ----------
-    read : has the stream ``request`` (a struct of ``address`` and ``beats``) and the stream ``data``
-    write : has the stream ``request`` (a struct of ``address``, ``data`` and ``strobe``) and the bit
-        ``acknowledged``
+    read : has the stream ``request`` (a struct of ``address`` and ``beats``) and the stream
+        ``data``
+    write : has the stream ``request`` (a struct of ``address``, ``data`` and ``strobe``) and the
+        bit ``acknowledged``
     """
 
     read: str
@@ -231,8 +232,8 @@ def _shell(ports: _Ports, plan: ShellPlan) -> list[str]:
     for use, default in (("activity", "1'b1"), ("outstanding", "1'b1")):
         port = getattr(plan, use)
         watched[use] = default if port is None else "|" + ports.check(port, is_input=False, use=use)
-    names = ("clk", "rst", "cycle", "go", "reset_request", "wake_at", "watchdog_limit")
-    names += ("event_enable", "stopped", "reason", "quiet_cycles")
+    names = ["clk", "rst", "cycle", "go", "reset_request", "wake_at", "watchdog_limit"]
+    names += ["event_enable", "stopped", "reason", "quiet_cycles"]
     zero = "1'b0"
     connections = [f"    .{signal}({signal})" for signal in names]
     connections.append(f"    .events({{{', '.join(events) or zero}}})")
@@ -240,9 +241,7 @@ def _shell(ports: _Ports, plan: ShellPlan) -> list[str]:
     return ["  sim_shell #(.EVENTS(EVENTS)) shell (", ",\n".join(connections), "  );"]
 
 
-def _memory(
-    ports: _Ports, plan: ShellPlan, number: int, attachment: MemoryAttachment
-) -> list[str]:
+def _memory(ports: _Ports, plan: ShellPlan, number: int, attachment: MemoryAttachment) -> list[str]:
     request, response = f"{attachment.read}__request", f"{attachment.read}__data"
     write, acknowledged = f"{attachment.write}__request", f"{attachment.write}__acknowledged"
     payload = ports.check(f"{response}__payload", is_input=True, use="a read response")

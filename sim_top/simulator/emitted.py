@@ -31,4 +31,6 @@ def emit_cached(component: wiring.Component, *, name: str, key: str | None) -> s
 
     sources = source_digest(("rtl", "sim_top", "sw_model"))
     version = importlib.metadata.version("amaranth")
-    return (cached("emission", content_key(sources, version, name, key), fill) / f"{name}.sv").read_text()
+    return (
+        cached("emission", content_key(sources, version, name, key), fill) / f"{name}.sv"
+    ).read_text()

@@ -116,8 +116,12 @@ def _build_icarus(model: Model, directory: Path) -> None:
         tops += ["-s", "waves"]
     parameters = [f"-P{model.top}.{name}={value}" for name, value in model.parameters.items()]
     run_tool(
-        ["iverilog", "-g2012", "-o", model.executable, "-f", "command.f", *tops, *parameters]
-        + sources,
+        [
+            *("iverilog", "-g2012", "-o", model.executable, "-f", "command.f"),
+            *tops,
+            *parameters,
+            *sources,
+        ],
         directory=directory,
     )
 

@@ -25,7 +25,7 @@ from sim_top.simulator.model import Model, build
 __all__ = ["SimulationError", "SimulationResult", "run_cocotb"]
 
 _TAIL_LINES = 60
-_ICARUS_ASSERTION = re.compile(r"^ERROR: .*", re.MULTILINE)
+_ICARUS_ASSERTION = re.compile(r"(?<!\w)ERROR: .*")
 
 
 class SimulationError(AssertionError):
@@ -97,7 +97,8 @@ def run_cocotb(
     if problems:
         tail = "\n".join(log.splitlines()[-_TAIL_LINES:])
         raise SimulationError(
-            f"{module} on {model.simulator} (seed {seed}): " + "; ".join(problems)
+            f"{module} on {model.simulator} (seed {seed}): "
+            + "; ".join(problems)
             + f"\nrun directory: {workplace}\nend of its log:\n{tail}"
         )
     shutil.rmtree(workplace, ignore_errors=True)

