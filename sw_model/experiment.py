@@ -40,6 +40,7 @@ from sw_model.workload.spans import split_for_group
 
 __all__ = [
     "EXPERIMENT",
+    "HEADERLESS_MODES",
     "CosimSettings",
     "Experiment",
     "WorkloadSettings",
@@ -47,7 +48,8 @@ __all__ = [
     "read_experiment",
 ]
 
-_HEADERLESS = {mode.value: mode for mode in Mode if not (mode.is_dlrm or mode.is_transformer)}
+#: Modes that a text without header lines may be given.
+HEADERLESS_MODES = {mode.value: mode for mode in Mode if not (mode.is_dlrm or mode.is_transformer)}
 
 
 @dataclass(frozen=True)
@@ -162,7 +164,7 @@ _WORKLOAD = Record(
         Key("iterations", Whole(1), "iterations of the training loop"),
         Key("data_type", Choice({name: name for name in ELEMENT_BYTES}), "of every element"),
         Key("ranks", Whole(1), "ranks the workload is for; checked against the network"),
-        Key("mode", Choice(_HEADERLESS), "of a text without header lines"),
+        Key("mode", Choice(HEADERLESS_MODES), "of a text without header lines"),
         Key(
             "compute_scale",
             TableOf(Number()),

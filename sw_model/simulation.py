@@ -26,7 +26,7 @@ def simulate(
     label: str | None = None,
     folding: Folding = Folding.ALL,
     book: PlanBook | None = None,
-    progress: Callable[[float], None] | None = None,
+    progress: Callable[[float], object] | None = None,
 ) -> RunResult:
     """Run the training loop on the TLM.
 

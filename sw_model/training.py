@@ -110,7 +110,7 @@ class _Loop:
         self.alarms: list[tuple[int, int]] = []  # heap of (cycle, rank)
         self.intervals: list[Interval] = []
 
-    async def run(self, progress: Callable[[float], None] | None) -> None:
+    async def run(self, progress: Callable[[float], object] | None) -> None:
         for rank in self.ranks.values():
             self._advance(rank)
         self._enter()
@@ -339,7 +339,7 @@ async def train(
     clock_hz: int,
     data_type: str = "fp16",
     compute_scale: Mapping[int, Fraction] | None = None,
-    progress: Callable[[float], None] | None = None,
+    progress: Callable[[float], object] | None = None,
 ) -> TrainingResult:
     """Run ``iterations`` of ``workload`` on ``backend``.
 

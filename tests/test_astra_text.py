@@ -117,7 +117,7 @@ def test_headerless_mode_of_many_words() -> None:
         (
             LAYER,
             "<text>:1: must begin with a mode such as DATA and a layer count, not with a layer; "
-            "a file without header needs its mode given (--mode)",
+            "a file without header needs its mode given",
         ),
         ("DATA", "<text>:1: must be followed by a line with the number of layers"),
         (

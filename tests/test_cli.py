@@ -248,6 +248,15 @@ def test_run_without_an_experiment_file(folder, antiphon, monkeypatch) -> None:
     assert [experiment.network.npus for experiment in seen] == [2, 2]
 
 
+def test_run_a_text_without_header(folder, antiphon, monkeypatch) -> None:
+    (folder / "w.txt").write_text(TRACE.split("\n", 2)[2])
+    put(monkeypatch, "sw_model.simulation", simulate=lambda *_, **__: run())
+    status, _, err = antiphon("run", "e.yaml")
+    assert status == 2
+    assert err.endswith("a file without header needs its mode given\n")
+    assert antiphon("run", "e.yaml", "--mode", "DATA")[0] == 0
+
+
 def test_standard_output_is_json_alone(folder, antiphon, monkeypatch) -> None:
     put(monkeypatch, "sw_model.simulation", simulate=lambda *_, **__: run())
     status, out, err = antiphon("run", "e.yaml", "--json", "-")

@@ -7,7 +7,12 @@ from dataclasses import replace
 from pathlib import Path
 
 from sw_model.errors import InputError
-from sw_model.experiment import Experiment, WorkloadSettings, read_experiment
+from sw_model.experiment import (
+    HEADERLESS_MODES,
+    Experiment,
+    WorkloadSettings,
+    read_experiment,
+)
 from sw_model.network import read_network
 
 __all__ = ["add_experiment_options", "experiment_of", "whole"]
@@ -38,6 +43,9 @@ def add_experiment_options(parser: argparse.ArgumentParser, *, optional: bool) -
         parser.add_argument(
             "--network", type=Path, metavar="N.yml", help="an ASTRA-sim network yml, or our own"
         )
+        parser.add_argument(
+            "--mode", choices=list(HEADERLESS_MODES), help="of a text without header lines"
+        )
     parser.add_argument("--scheduler", choices=["baseline", "themis"], help="order of the dims")
     parser.add_argument("--intra", choices=["fifo", "scf"], help="order within a dim")
     parser.add_argument("--chunks", type=whole, metavar="C", help="at most so many a collective")
@@ -54,6 +62,7 @@ def experiment_of(arguments: argparse.Namespace) -> Experiment:
     """
     workload = getattr(arguments, "workload", None)
     network = getattr(arguments, "network", None)
+    mode = getattr(arguments, "mode", None)
     if arguments.experiment is not None:
         experiment = read_experiment(arguments.experiment)
         if workload is not None:
@@ -69,6 +78,9 @@ def experiment_of(arguments: argparse.Namespace) -> Experiment:
             network=read_network(network),
             path=str(workload),
         )
+    if mode is not None:
+        settings = replace(experiment.workload, mode=HEADERLESS_MODES[mode])
+        experiment = replace(experiment, workload=settings)
     changes = {
         name: getattr(arguments, name)
         for name in ("scheduler", "intra", "chunks")

@@ -34,6 +34,7 @@ def _table(title: str, *columns: str, words: int = 1) -> Table:
 def workload_table(workload: Workload, *, data_type: str, iterations: int) -> Table:
     """What is trained."""
     table = _table("Workload", "", "", words=2)
+    table.show_header = False
     table.add_row("trace", workload.path or "generated")
     table.add_row("mode", f"{workload.mode.value}, {len(workload.layers)} layers")
     size = format_size(workload.communication_bytes())

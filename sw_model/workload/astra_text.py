@@ -129,7 +129,7 @@ def parse(text: str, path: str = "<text>", *, headerless_mode: Mode | None = Non
             raise lines.error(
                 first[0],
                 "must begin with a mode such as DATA and a layer count, not with a layer; "
-                "a file without header needs its mode given (--mode)",
+                "a file without header needs its mode given",
             )
         header = _header(lines)
         count = _layer_count(lines, first[0])
