@@ -89,7 +89,11 @@ class CosimSettings:
 
 @dataclass(frozen=True)
 class Experiment:
-    """A whole experiment. Read it with `read_experiment`."""
+    """A whole experiment. Read it with `read_experiment`.
+
+    ``path``, ``lines`` (of its keys) and ``network_at`` (file and line, where the network comes
+    from elsewhere) are for messages.
+    """
 
     workload: WorkloadSettings
     network: Topology
@@ -101,6 +105,7 @@ class Experiment:
     output: Path | None = None
     path: str = field(default="", compare=False)
     lines: Mapping[str, int] = field(default_factory=dict, compare=False, repr=False)
+    network_at: tuple[str, int | None] | None = field(default=None, compare=False, repr=False)
 
     @property
     def name(self) -> str:
@@ -137,7 +142,8 @@ class Experiment:
                 self.network, clock_hz=self.clock_hz, engine=self.engine, memory=self.memory
             )
         except ValueError as error:
-            raise InputError(str(error), path=self.path, line=self.lines.get("network")) from None
+            path, line = self.network_at or (self.path, self.lines.get("network"))
+            raise InputError(str(error), path=path, line=line) from None
 
     def with_schedule(self, **changes: Any) -> Experiment:
         """The same with some settings of the schedule changed."""

@@ -248,6 +248,30 @@ def test_run_without_an_experiment_file(folder, antiphon, monkeypatch) -> None:
     assert [experiment.network.npus for experiment in seen] == [2, 2]
 
 
+def test_a_network_file_that_the_tlm_cannot_be_is_named(folder, antiphon) -> None:
+    (folder / "n.yml").write_text(
+        "topology: [Switch]\nnpus_count: [4]\nbandwidth: [1]\nlatency: [1]\n"
+    )
+    for source in (["e.yaml"], ["--workload", "w.txt"]):
+        assert antiphon("run", *source, "--network", "n.yml") == (
+            2,
+            "",
+            "antiphon: n.yml: dim 1 must be a Ring or a Fred dim on this platform, not 'Switch'\n",
+        )
+
+
+def test_another_network_is_checked_against_the_ranks(folder, antiphon) -> None:
+    (folder / "n.yml").write_text(
+        "topology: [Ring]\nnpus_count: [2]\nbandwidth: [1]\nlatency: [1]\n"
+    )
+    assert antiphon("run", "e.yaml", "--network", "n.yml") == (
+        2,
+        "",
+        "antiphon: n.yml: the sizes of the network must multiply to the 4 ranks of the workload, "
+        "not 2 = 2\n",
+    )
+
+
 def test_run_a_text_without_header(folder, antiphon, monkeypatch) -> None:
     (folder / "w.txt").write_text(TRACE.split("\n", 2)[2])
     put(monkeypatch, "sw_model.simulation", simulate=lambda *_, **__: run())

@@ -13,7 +13,7 @@ from sw_model.experiment import (
     WorkloadSettings,
     read_experiment,
 )
-from sw_model.network import read_network
+from sw_model.network import check_ranks, read_network
 
 __all__ = ["add_experiment_options", "experiment_of", "whole"]
 
@@ -69,7 +69,9 @@ def experiment_of(arguments: argparse.Namespace) -> Experiment:
             settings = replace(experiment.workload, file=workload, ranks=None)
             experiment = replace(experiment, workload=settings)
         if network is not None:
-            experiment = replace(experiment, network=read_network(network))
+            experiment = replace(
+                experiment, network=read_network(network), network_at=(str(network), None)
+            )
     elif workload is None or network is None:
         raise InputError("an EXPERIMENT.yaml, or --workload and --network, must be given")
     else:
@@ -77,10 +79,13 @@ def experiment_of(arguments: argparse.Namespace) -> Experiment:
             workload=WorkloadSettings(file=workload),
             network=read_network(network),
             path=str(workload),
+            network_at=(str(network), None),
         )
     if mode is not None:
         settings = replace(experiment.workload, mode=HEADERLESS_MODES[mode])
         experiment = replace(experiment, workload=settings)
+    if network is not None and experiment.workload.ranks is not None:
+        check_ranks(experiment.network, experiment.workload.ranks, path=str(network), line=None)
     changes = {
         name: getattr(arguments, name)
         for name in ("scheduler", "intra", "chunks")
