@@ -1,5 +1,7 @@
 """Floating-point addition, IEEE-754 round to nearest even, with subnormals."""
 
+from functools import reduce
+from operator import or_
 from types import SimpleNamespace
 
 from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
@@ -91,14 +93,23 @@ class FloatAdder(wiring.Component):
         significand = self.mantissa + 1
 
         # 1: unpack; the larger magnitude is x, the smaller y. A NaN, if any, is x.
-        a, b = self._unpack(m, self.a, "a"), self._unpack(m, self.b, "b")
-        swap = Signal()
-        same = Signal()
-        m.d.comb += [swap.eq(a.magnitude < b.magnitude), same.eq(a.magnitude == b.magnitude)]
-        x_magnitude = Mux(swap, b.magnitude, a.magnitude)
-        y_magnitude = Mux(swap, a.magnitude, b.magnitude)
-        x_top, y_top = Mux(swap, b.top, a.top), Mux(swap, a.top, b.top)
-        subtract = a.sign ^ b.sign
+        selected = Signal(len(self.formats))
+        m.d.comb += selected.eq(Cat(self.data_type == code for code in self.formats))
+        a, b = self._unpack(m, self.a, selected, "a"), self._unpack(m, self.b, selected, "b")
+        swap, same, subtract = Signal(name="swap"), Signal(name="same"), Signal(name="subtract")
+        x_magnitude, y_magnitude = (
+            Signal(len(a.magnitude), name=f"{name}_magnitude") for name in "xy"
+        )
+        x_top, y_top = Signal(name="x_top"), Signal(name="y_top")
+        m.d.comb += [
+            swap.eq(a.magnitude < b.magnitude),
+            same.eq(a.magnitude == b.magnitude),
+            subtract.eq(a.sign ^ b.sign),
+            x_magnitude.eq(Mux(swap, b.magnitude, a.magnitude)),
+            y_magnitude.eq(Mux(swap, a.magnitude, b.magnitude)),
+            x_top.eq(Mux(swap, b.top, a.top)),
+            y_top.eq(Mux(swap, a.top, b.top)),
+        ]
         s = self._cut(
             m,
             1,
@@ -108,7 +119,7 @@ class FloatAdder(wiring.Component):
             sign=Mux(swap, b.sign, a.sign) & ~(subtract & same),
             infinite=x_top,
             nan=x_top & (x_magnitude[: self.mantissa].any() | (y_top & subtract)),
-            selected=self._select(),
+            selected=selected,
         )
 
         # 2: move y right by the difference of the exponents; what falls off is sticky.
@@ -119,8 +130,11 @@ class FloatAdder(wiring.Component):
         near_bits = (significand + 2).bit_length()
         reach = (1 << near_bits) - 1
         moved = Signal(significand + reach)
-        far = distance[near_bits:].any() if near_bits < self.exponent else Const(0)
-        m.d.comb += moved.eq(Cat(Const(0, reach), y_significand) >> distance[:near_bits])
+        far = Signal()
+        m.d.comb += [
+            far.eq(distance[near_bits:].any()),
+            moved.eq(Cat(Const(0, reach), y_significand) >> distance[:near_bits]),
+        ]
         kept, lost = moved[reach - 2 :], moved[: reach - 2]
         s = self._cut(
             m,
@@ -134,10 +148,7 @@ class FloatAdder(wiring.Component):
             # A one where normalising has to stop, since the exponent would fall below 1.
             stop=Const(1 << (significand + 3), significand + 4) >> x_exponent,
             subtract=s.subtract,
-            sign=s.sign,
-            infinite=s.infinite,
-            nan=s.nan,
-            selected=s.selected,
+            **_tail(s),
         )
 
         # 3: add magnitudes, or subtract the smaller; the top bit is the carry.
@@ -160,22 +171,19 @@ class FloatAdder(wiring.Component):
         m.d.comb += self.o.eq(self._round(m, s))
         return m
 
-    def _select(self) -> Value:
-        """One bit per format, the one in use is set; nothing to select among one."""
-        if len(self.formats) == 1:
-            return Const(0, 0)
-        return Cat(self.data_type == code for code in self.formats)
-
     def _chosen(self, selected: Value, choices: list[Value]) -> Value:
-        """The choice of the format in use."""
+        """The choice of the format in use, whose bit is set; nothing to select among one."""
         if len(choices) == 1:
             return choices[0]
-        out = Const(0, 1)
-        for bit, choice in zip(selected, choices, strict=True):
-            out = out | (Value.cast(choice) & bit.replicate(len(Value.cast(choice))))
-        return out
+        return reduce(
+            or_,
+            (
+                Value.cast(choice) & bit.replicate(len(Value.cast(choice)))
+                for bit, choice in zip(selected, choices, strict=True)
+            ),
+        )
 
-    def _unpack(self, m: Module, value: Value, name: str) -> SimpleNamespace:
+    def _unpack(self, m: Module, value: Value, selected: Value, name: str) -> SimpleNamespace:
         """Sign, magnitude in the widest format, and whether the exponent is the top one."""
         magnitude = Signal(self.exponent + self.mantissa, name=f"{name}_magnitude")
         sign, top = Signal(name=f"{name}_sign"), Signal(name=f"{name}_top")
@@ -192,7 +200,6 @@ class FloatAdder(wiring.Component):
                 )
             )
             tops.append(exponent.all())
-        selected = self._select()
         m.d.comb += [
             sign.eq(self._chosen(selected, signs)),
             magnitude.eq(self._chosen(selected, magnitudes)),
@@ -204,8 +211,9 @@ class FloatAdder(wiring.Component):
         """Effective exponent (1 for subnormals) and significand with its hidden bit."""
         field = magnitude[self.mantissa :]
         hidden = Signal(name=f"{name}_hidden")
-        m.d.comb += hidden.eq(field.any())
-        return Cat(field[0] | ~hidden, field[1:]), Cat(magnitude[: self.mantissa], hidden)
+        exponent = Signal(self.exponent, name=f"{name}_exponent")
+        m.d.comb += [hidden.eq(field.any()), exponent.eq(Cat(field[0] | ~hidden, field[1:]))]
+        return exponent, Cat(magnitude[: self.mantissa], hidden)
 
     def _round(self, m: Module, s: SimpleNamespace) -> Value:
         """Round ``s.normal``, whose hidden bit is on top, and put the special cases in."""
@@ -215,21 +223,21 @@ class FloatAdder(wiring.Component):
             guard, lowest = s.normal[3 + drop], s.normal[4 + drop]
             ups.append(Cat(Const(0, drop), guard & (lowest | s.normal[: 3 + drop].any())))
         hidden = s.normal[-1]
-        packed = Signal(self.exponent + self.mantissa)
-        m.d.comb += packed.eq(
+        rounded = Signal(self.exponent + self.mantissa)
+        m.d.comb += rounded.eq(
             Cat(Const(0, self.mantissa), s.exponent & hidden.replicate(self.exponent))
             + s.normal[4:]
             + self._chosen(s.selected, ups)
         )
         for form in self.formats.values():
-            tops.append(packed[self.mantissa : self.mantissa + form.exponent].all())
+            tops.append(rounded[self.mantissa : self.mantissa + form.exponent].all())
         infinite = Signal()
         m.d.comb += infinite.eq(s.infinite | self._chosen(s.selected, tops))
         results = []
         for form in self.formats.values():
             drop = self.mantissa - form.mantissa
-            mantissa = packed[drop : self.mantissa]
-            exponent = packed[self.mantissa : self.mantissa + form.exponent]
+            mantissa = rounded[drop : self.mantissa]
+            exponent = rounded[self.mantissa : self.mantissa + form.exponent]
             finite = Cat(mantissa, exponent, s.sign)
             infinity = Cat(Const(form.infinity, form.width - 1), s.sign)
             results.append(Mux(s.nan, form.nan, Mux(infinite, infinity, finite)))

@@ -58,45 +58,54 @@ class MinMax(wiring.Component):
         m = Module()
         is_type = {t: self._is_type(m, t) for t in sorted(self.data_types)}
         wide = Signal()
-        integer = Signal()
+        number = Signal()
         m.d.comb += [
             wide.eq(Cat(is_type[t] for t in is_type if ELEMENT_BITS[t] == 32).any()),
-            integer.eq(is_type.get(DataType.INT32, 0)),
+            number.eq(~is_type.get(DataType.INT32, Const(0))),
         ]
 
         keys = []
-        for operand in (self.a, self.b):
+        for name, operand in (("a", self.a), ("b", self.b)):
             high, low = operand[16:], operand[:16]
-            high_invert = high[15] & ~integer
-            low_invert = Mux(wide, high_invert, low[15])
+            high_invert, low_invert = Signal(name=f"{name}_high"), Signal(name=f"{name}_low")
+            m.d.comb += [
+                high_invert.eq(high[15] & number),
+                low_invert.eq(Mux(wide, high_invert, low[15])),
+            ]
             keys.append((_key(high, high_invert, Const(1)), _key(low, low_invert, ~wide)))
         (a_high, a_low), (b_high, b_low) = keys
-        high_above, high_equal, low_above, joined = Signal(), Signal(), Signal(), Signal()
+        high_above, high_equal = Signal(name="high_above"), Signal(name="high_equal")
+        low_above, joined = Signal(name="low_above"), Signal(name="joined")
+        want_max = Signal()
         m.d.comb += [
             high_above.eq(a_high > b_high),
             high_equal.eq(a_high == b_high),
             low_above.eq(a_low > b_low),
             joined.eq(high_above | (high_equal & low_above)),
+            want_max.eq(self.operator == Operator.MAX),
         ]
 
+        take_high = Mux(wide, joined, high_above) == want_max
+        take_low = Mux(wide, joined, low_above) == want_max
         chosen = Signal(32)
-        for half, above in (
-            (slice(0, 16), Mux(wide, joined, low_above)),
-            (slice(16, 32), Mux(wide, joined, high_above)),
-        ):
-            take_a = above == (self.operator == Operator.MAX)
-            m.d.comb += chosen[half].eq(Mux(take_a, self.a[half], self.b[half]))
-
-        m.d.comb += self.o.eq(chosen)
+        m.d.comb += chosen.eq(
+            Cat(Mux(take_low, self.a[:16], self.b[:16]), Mux(take_high, self.a[16:], self.b[16:]))
+        )
+        # Per type the result with NaNs put in; as one expression, since event-driven simulators
+        # run a process that writes a vector in parts over and over.
+        result = chosen
         for data_type, selected in is_type.items():
             if data_type not in FLOAT_FORMATS:
                 continue
             form = FLOAT_FORMATS[data_type]
+            elements = []
             for element in range(32 // form.width):
                 part = slice(form.width * element, form.width * (element + 1))
-                a_nan, b_nan = (_is_nan(x[part], form) for x in (self.a, self.b))
-                with m.If(selected & (a_nan | b_nan)):
-                    m.d.comb += self.o[part].eq(form.nan)
+                nan = Signal(name=f"nan_{data_type.name.lower()}_{element}")
+                m.d.comb += nan.eq(_is_nan(self.a[part], form) | _is_nan(self.b[part], form))
+                elements.append(Mux(nan, form.nan, chosen[part]))
+            result = Mux(selected, Cat(elements), result)
+        m.d.comb += self.o.eq(result)
         return m
 
     def _is_type(self, m: Module, data_type: DataType) -> Signal:
