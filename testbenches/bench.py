@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from cocotb.clock import Clock
-from cocotb.triggers import FallingEdge, RisingEdge
+from cocotb.triggers import FallingEdge, RisingEdge, Timer
 
 __all__ = ["Bench", "Part"]
 
@@ -71,7 +71,11 @@ class Bench:
         self.cycle = 0
 
     async def step(self, cycles: int = 1) -> None:
-        """Run that many cycles."""
+        """Run that many cycles.
+
+        Afterwards registers show what the last edge made of them, on every simulator; inputs are
+        still those of the last cycle, and what is written to them now counts in the next one.
+        """
         clk = self.dut.clk
         for _ in range(cycles):
             for part in self.parts:
@@ -81,6 +85,7 @@ class Bench:
                 part.sample(self.cycle)
             await RisingEdge(clk)
             self.cycle += 1
+        await Timer(1, "step")
 
     async def until(self, condition: Callable[[], bool], *, limit: int, stuck: str) -> int:
         """Run until ``condition()`` holds at the end of a cycle; give the cycles it took.
