@@ -45,7 +45,7 @@ class Endpoint:
     ) -> None:
         engine, memory = platform.engine, platform.memory
         self.rank = rank
-        self.scoreboard = Scoreboard(kernel, engine.buffer_count)
+        self.scoreboard = Scoreboard(engine.buffer_count)
         port = ReadPort(
             kernel,
             latency=memory.read_latency,

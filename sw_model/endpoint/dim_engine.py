@@ -102,6 +102,7 @@ class DimEngine:
     __slots__ = (
         "_accepted",
         "_contexts",
+        "_due",
         "_early",
         "_free",
         "_granted",
@@ -156,6 +157,7 @@ class DimEngine:
         self._wake = NEVER  # cycle in which it will look again
         self._early: deque[tuple[int, int, int, int, int]] = deque()  # their op has not started
         self._startable = 0  # cycle from which the next op may start
+        self._due = NEVER  # cycle in which it will be tried
         self._next_step = constants.next_step
 
     @property
@@ -169,29 +171,40 @@ class DimEngine:
         self._queue.append(Op(self._accepted, record, collective))
         self._accepted += 1
         if len(self._queue) == 1:
-            self.kernel.decide(self.kernel.now + 1, self._start)
+            self._try(self.kernel.now + 1)
 
-    def _start(self, _: Any) -> None:
+    def _try(self, cycle: int) -> None:
+        """Try to start an op in ``cycle``, unless an earlier try is due."""
+        if cycle < self._startable:
+            cycle = self._startable
+        if cycle < self._due:
+            self._due = cycle
+            self.kernel.decide(cycle, self._start, cycle)
+
+    def _retry(self, _: Any) -> None:
+        self._try(self.kernel.now)
+
+    def _start(self, cycle: int) -> None:
         """Start the op at the head if everything it needs is there (2-ace *Order*, rule 1)."""
+        if cycle != self._due:
+            return
+        self._due = NEVER
         if not self._queue:
             return
         op = self._queue[0]
         kernel, context, record = self.kernel, op.number % self.contexts, op.record
         if (
             self._contexts[context] is not None
-            or not self.scoreboard.filled(record.buffer, record.epoch, self._start)
-            or not self.scoreboard.free(record.target, record.target_epoch, self._start)
+            or not self.scoreboard.filled(record.buffer, record.epoch, self._retry)
+            or not self.scoreboard.free(record.target, record.target_epoch, self._retry)
         ):
-            return
-        if kernel.now < self._startable:
-            kernel.decide(self._startable, self._start)
             return
         self._queue.popleft()
         self.room += 1
         self.command.made_room(self.unit)
         self._contexts[context] = op
         self._live.append(op)
-        op.start = start = kernel.now
+        op.start = start = cycle
         op.held = start + self.constants.first_step
         self._startable = start + 1
         if self.grant_to is not None:
@@ -204,7 +217,7 @@ class DimEngine:
         if self._early:
             self._resume()
         if self._queue:
-            kernel.decide(self._startable, self._start)
+            self._try(self._startable)
 
     def _end(self, op: Op) -> None:
         record = op.record
@@ -215,7 +228,7 @@ class DimEngine:
         if self.on_end is not None:
             self.on_end(self, op)
         if self._queue:
-            self.kernel.decide(self.kernel.now, self._start)
+            self._try(self.kernel.now)
         elif not self._live:
             self.command.became_idle()
 

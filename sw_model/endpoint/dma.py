@@ -62,12 +62,15 @@ class TxDma:
         if len(self._queue) == 1:
             self.kernel.decide(self.kernel.now + 1, self._begin)
 
+    def _retry(self, _: Any) -> None:
+        self.kernel.decide(self.kernel.now, self._begin)
+
     def _begin(self, _: Any) -> None:
         record = self._queue[0]
         if self._flying == self._depth:
             self._full = True
             return
-        if record.first and not self.scoreboard.free(record.buffer, record.epoch, self._begin):
+        if record.first and not self.scoreboard.free(record.buffer, record.epoch, self._retry):
             return
         now = self.kernel.now
         self._flying += 1
@@ -153,9 +156,12 @@ class RxDma:
         if len(self._queue) == 1:
             self.kernel.decide(self.kernel.now + 1, self._begin)
 
+    def _retry(self, _: Any) -> None:
+        self.kernel.decide(self.kernel.now, self._begin)
+
     def _begin(self, _: Any) -> None:
         record, collective = self._queue[0]
-        if record.first and not self.scoreboard.filled(record.buffer, record.epoch, self._begin):
+        if record.first and not self.scoreboard.filled(record.buffer, record.epoch, self._retry):
             return
         # Flits are read from SRAM one a cycle from now on, and follow each other to memory.
         kernel, constants = self.kernel, self.constants

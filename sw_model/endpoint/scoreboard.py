@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from sw_model.engine import EventKernel
-
 __all__ = ["Scoreboard"]
 
 
@@ -15,7 +13,6 @@ class Scoreboard:
 
     Parameters
     ----------
-    kernel : event kernel
     buffers : number of buffers of all partitions
 
     Notes
@@ -24,39 +21,42 @@ class Scoreboard:
     ``fills == e + 1``. Several units may wait for different owners of one buffer.
     """
 
-    __slots__ = ("_readers", "_writers", "fills", "kernel", "releases")
+    __slots__ = ("_readers", "_writers", "fills", "releases")
 
-    def __init__(self, kernel: EventKernel, buffers: int) -> None:
-        self.kernel = kernel
+    def __init__(self, buffers: int) -> None:
         self.fills = [0] * buffers
         self.releases = [0] * buffers
         self._readers: dict[int, list[Callable[[Any], object]]] = {}
         self._writers: dict[int, list[Callable[[Any], object]]] = {}
 
     def filled(self, buffer: int, epoch: int, waiting: Callable[[Any], object]) -> bool:
-        """Whether owner ``epoch`` has filled the buffer; else ``waiting`` is called at the next
-        fill and has to ask again."""
+        """Whether owner ``epoch`` has filled the buffer; else ``waiting(None)`` is called at
+        the next fill, and what it calls for has to ask again."""
         if self.fills[buffer] == epoch + 1:
             return True
-        self._readers.setdefault(buffer, []).append(waiting)
+        others = self._readers.setdefault(buffer, [])
+        if waiting not in others:
+            others.append(waiting)
         return False
 
     def free(self, buffer: int, epoch: int, waiting: Callable[[Any], object]) -> bool:
-        """Whether owner ``epoch`` may take the buffer; else ``waiting`` is called at the next
-        release and has to ask again."""
+        """Whether owner ``epoch`` may take the buffer; else ``waiting(None)`` is called at
+        the next release, and what it calls for has to ask again."""
         if self.releases[buffer] == epoch:
             return True
-        self._writers.setdefault(buffer, []).append(waiting)
+        others = self._writers.setdefault(buffer, [])
+        if waiting not in others:
+            others.append(waiting)
         return False
 
     def fill(self, buffer: int) -> None:
         """The owner has filled the buffer."""
         self.fills[buffer] += 1
         for waiting in self._readers.pop(buffer, ()):
-            self.kernel.decide(self.kernel.now, waiting)
+            waiting(None)
 
     def release(self, buffer: int) -> None:
         """The owner is done with the buffer."""
         self.releases[buffer] += 1
         for waiting in self._writers.pop(buffer, ()):
-            self.kernel.decide(self.kernel.now, waiting)
+            waiting(None)

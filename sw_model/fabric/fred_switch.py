@@ -20,6 +20,8 @@ from sw_model.platform import LinkParameters
 
 __all__ = ["FredSwitch"]
 
+Flow = tuple[tuple[int, ...], tuple[int, ...]]
+
 
 class _Message:
     """A message from the choice at its sender to its pop at the switch.
@@ -140,8 +142,9 @@ class _Port:
         self._pops[-1] = (end, first, last)
         if self.queue:
             head = self.queue[0]
-            if head.head <= last:
-                head.head = last + 1
+            # Its packet is matched from the cycle behind the start of the one before it.
+            if head.head <= first:
+                head.head = first + 1
             if head.last == NEVER and self._credit(head.base + head.send.flits - 1) != NEVER:
                 self._settle(head)
             self.switch.arrive(head)
@@ -232,6 +235,7 @@ class FredSwitch:
             port.engine.inlet = port
         # Flows by (op, flow) whose message is at the head of an input: [inputs missing, ready].
         self._heads: dict[tuple, list[int]] = {}
+        self._flows: dict[Flow, tuple[list[_Port], list[_Port]]] = {}
         self._free = 0
         self._wake = NEVER
 
@@ -239,8 +243,7 @@ class FredSwitch:
         """A message is at the head of its input; its flow may start from ``message.head`` on."""
         entry = self._heads.get(message.key)
         if entry is None:
-            assert message.send.flow is not None
-            inputs = {id(self.ports[port]) for port in message.send.flow[0]}
+            inputs, _ = self._ends(message.send.flow)
             entry = self._heads[message.key] = [len(inputs), 0]
         entry[0] -= 1
         if message.head > entry[1]:
@@ -278,8 +281,17 @@ class FredSwitch:
         elif soonest != NEVER:
             self.look(soonest)
 
-    def _distinct(self, ports: Sequence[int]) -> list[_Port]:
-        return list({id(self.ports[port]): self.ports[port] for port in ports}.values())
+    def _ends(self, flow: Flow | None) -> tuple[list[_Port], list[_Port]]:
+        """Inputs and outputs of a flow, each port once."""
+        assert flow is not None, "what enters a FRED switch belongs to a flow"
+        found = self._flows.get(flow)
+        if found is None:
+            inputs, outputs = (
+                list({id(self.ports[port]): self.ports[port] for port in ports}.values())
+                for ports in flow
+            )
+            found = self._flows[flow] = (inputs, outputs)
+        return found
 
     def _order(self, key: tuple) -> tuple[int, int]:
         """The plan's order: op, then receive step."""
@@ -288,13 +300,13 @@ class FredSwitch:
     def _room(self, key: tuple, cycle: int) -> int:
         flow = key[1]
         source = self.ports[flow[0][0]].queue[0]
-        return max(port.room(source.send.flits, cycle) for port in self._distinct(flow[1]))
+        return max([port.room(source.send.flits, cycle) for port in self._ends(flow)[1]])
 
     def _carry(self, key: tuple, cycle: int) -> None:
         """The flow ``key`` starts: its inputs are taken together, at the rate of its outputs."""
         del self._heads[key]
         flow = key[1]
-        inputs, outputs = self._distinct(flow[0]), self._distinct(flow[1])
+        inputs, outputs = self._ends(flow)
         send = inputs[0].queue[0].send
         number, flits = inputs[0].queue[0].op.number, send.flits
         steps = [send.step]
