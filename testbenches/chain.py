@@ -1,11 +1,11 @@
 """Small components that the tests of emission and simulation are about."""
 
-from amaranth.hdl import Assert, Module, Signal
+from amaranth.hdl import Assert, EnableInserter, Module, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.fifo import SyncFIFOBuffered
 from amaranth.lib.wiring import In, Out, connect, flipped
 
-__all__ = ["Chain", "Increment", "Peeking"]
+__all__ = ["Chain", "Gated", "Increment", "Peeking"]
 
 
 class Increment(wiring.Component):
@@ -77,11 +77,8 @@ class Chain(wiring.Component):
 class _Hidden(wiring.Component):
     """Has an inner signal that its parent reads although the signature does not tell of it."""
 
-    a: In(8)
-    b: Out(8)
-
     def __init__(self) -> None:
-        super().__init__()
+        super().__init__({"a": In(8), "b": Out(8)})
         self.inner = Signal(8)
 
     def elaborate(self, platform: object) -> Module:
@@ -91,15 +88,76 @@ class _Hidden(wiring.Component):
         return m
 
 
-class Peeking(wiring.Component):
-    """Reads a signal inside its submodule: ``peek`` is ``i + 1``, ``late`` that a cycle later."""
+class _Wrapped(wiring.Component):
+    """A hidden one in another component."""
 
-    i: In(8)
-    peek: Out(8)
-    late: Out(8)
+    def __init__(self) -> None:
+        self.hidden = _Hidden()
+        super().__init__({"a": In(8), "b": Out(8)})
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        m.submodules.hidden = hidden = _Hidden()
-        m.d.comb += [hidden.a.eq(self.i), self.peek.eq(hidden.inner), self.late.eq(hidden.b)]
+        m.submodules.hidden = self.hidden
+        m.d.comb += [self.hidden.a.eq(self.a), self.b.eq(self.hidden.b)]
+        return m
+
+
+class Peeking(wiring.Component):
+    """Reads a signal inside the second of two equal submodules, past their signatures.
+
+    Members
+    -------
+    i : In(8)
+    peek : Out(8), ``i + 1``
+    late : Out(8), the same a cycle later
+
+    Parameters
+    ----------
+    depth : how deep the signal lies: 1 in the submodule, 2 in a submodule of that
+    """
+
+    def __init__(self, *, depth: int) -> None:
+        self.depth = depth
+        super().__init__({"i": In(8), "peek": Out(8), "late": Out(8)})
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        parts = [_Wrapped() if self.depth == 2 else _Hidden() for _ in range(2)]
+        m.submodules += parts
+        m.d.comb += [part.a.eq(self.i) for part in parts]
+        hidden = parts[1].hidden if self.depth == 2 else parts[1]
+        m.d.comb += [self.peek.eq(hidden.inner), self.late.eq(parts[1].b)]
+        return m
+
+
+class Gated(wiring.Component):
+    """Two counters; the second is held by ``enable``.
+
+    Members
+    -------
+    enable : In(1)
+    free, gated : Out(8), cycles since reset, and those of them with ``enable``
+    """
+
+    def __init__(self) -> None:
+        super().__init__({"enable": In(1), "free": Out(8), "gated": Out(8)})
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        m.submodules.free = free = _Count()
+        gated = _Count()
+        m.submodules.gated = EnableInserter(self.enable)(gated)
+        m.d.comb += [self.free.eq(free.value), self.gated.eq(gated.value)]
+        return m
+
+
+class _Count(wiring.Component):
+    """Counts cycles."""
+
+    def __init__(self) -> None:
+        super().__init__({"value": Out(8)})
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        m.d.sync += self.value.eq(self.value + 1)
         return m

@@ -8,14 +8,15 @@ from pathlib import Path
 
 import pytest
 from amaranth.back import verilog
-from amaranth.hdl import Module
+from amaranth.hdl import Module, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from sim_top.emission import emit_rtlil, emit_systemverilog, port_names
 from sim_top.emission.hierarchy import module_name
+from sim_top.emission.identity import identity
 from sim_top.simulator import Model, run_cocotb, simulate
-from testbenches.chain import Chain, Increment, Peeking
+from testbenches.chain import Chain, Gated, Increment, Peeking
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -164,5 +165,71 @@ def test_amaranths_own_verilog_passes_the_same_bench():
     )
 
 
-def test_a_submodule_that_its_parent_reaches_into_still_works():
-    simulate(Peeking(), testbench="testbenches.tb_peeking", simulator="icarus")
+@pytest.mark.parametrize("depth", [1, 2])
+def test_a_submodule_that_its_parent_reaches_into_still_works(depth):
+    simulate(Peeking(depth=depth), testbench="testbenches.tb_peeking", simulator="icarus")
+
+
+def test_a_transformed_submodule_keeps_its_transformation():
+    text = emit_systemverilog(Gated(), name="dut")
+    assert len(modules(text)) == 3  # the counter, the gated counter, the top
+    simulate(Gated(), testbench="testbenches.tb_gated", simulator="icarus")
+
+
+class _Counted(wiring.Component):
+    """Counts how often its class is elaborated."""
+
+    elaborated = 0
+
+    def __init__(self, step, table=(), extra=None):
+        self.step = step
+        self.table = table
+        self.extra = extra
+        super().__init__({"value": Out(8)})
+
+    def elaborate(self, platform):
+        type(self).elaborated += 1
+        m = Module()
+        m.d.sync += self.value.eq(self.value + self.step)
+        return m
+
+
+class _Many(wiring.Component):
+    def __init__(self, parts):
+        self.parts = parts
+        super().__init__({"total": Out(16)})
+
+    def elaborate(self, platform):
+        m = Module()
+        m.submodules += self.parts
+        m.d.comb += self.total.eq(sum(part.value for part in self.parts))
+        return m
+
+
+def test_equal_components_are_elaborated_once():
+    _Counted.elaborated = 0
+    text = emit_systemverilog(_Many([_Counted(1, (1, 2)) for _ in range(8)]), name="many")
+    assert _Counted.elaborated == 1
+    assert len(re.findall(r"^  _?counted \w+ \(", text, re.MULTILINE)) == 8
+
+
+def test_components_that_may_differ_are_each_elaborated():
+    _Counted.elaborated = 0
+    parts = [_Counted(1), _Counted(2), _Counted(1, (3,)), _Counted(1, extra=Signal(3) + 1)]
+    text = emit_systemverilog(_Many(parts), name="many")
+    assert _Counted.elaborated == 4
+    assert len(modules(text)) == 3  # two steps and the top: the rest makes no difference
+
+
+def test_identity_is_that_of_the_attributes():
+    assert identity(_Counted(1)) == identity(_Counted(1))
+    assert identity(_Counted(1)) != identity(_Counted(2))
+    assert identity(_Counted(1)) != identity(_Counted(True))
+    assert identity(Chain([1])) != identity(Increment(amount=1))
+    assert identity(_Counted(1, extra=Signal(3, name="x"))) == identity(
+        _Counted(1, extra=Signal(3, name="x"))
+    )
+    assert identity(_Counted(1, extra=Signal(3, name="x"))) != identity(
+        _Counted(1, extra=Signal(4, name="x"))
+    )
+    assert identity(_Counted(1, extra=lambda: 1)) is None  # cannot be compared

@@ -1,26 +1,29 @@
-"""Cutting an elaborated design at the signatures of its components.
+"""Cutting a design at the signatures of its components, while it is elaborated.
 
 Amaranth by itself names the ports of an inner module after whichever net reaches them, propagates
 constants into it and drops what the parent leaves unread: two instances of one component become two
 different modules. Here every component is converted on its own, with the ports of its signature,
-and instantiated by its parent, so equal components become equal modules.
+and instantiated by its parent; and of components that are equal before they are elaborated (see
+:mod:`sim_top.emission.identity`) only the first is elaborated at all.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from amaranth.back import rtlil
-from amaranth.hdl import Elaboratable, Fragment, Instance
-from amaranth.hdl._ast import Signal, SignalDict, Value, ValueCastable
+from amaranth.hdl import ClockSignal, Elaboratable, Fragment, Instance, ResetSignal
+from amaranth.hdl._ast import Signal, SignalDict, SignalSet, Value, ValueCastable
 from amaranth.hdl._ir import Design, PortDirection
+from amaranth.hdl._xfrm import DomainCollector, TransformedElaboratable
 from amaranth.lib import wiring
 
-__all__ = ["Port", "component_ports", "convert_hierarchy", "module_name", "port_names"]
+from sim_top.emission.identity import identity, inner_signals
 
+__all__ = ["Port", "component_ports", "convert_hierarchy", "module_name", "port_names"]
 
 _PORT = re.compile(r"^(  wire width \d+ (?:input|output)) \d+ (?: signed)? \\(\S+)$", re.MULTILINE)
 
@@ -33,6 +36,11 @@ class Port:
     name: str
     signal: Signal
     is_input: bool
+
+    @property
+    def direction(self) -> PortDirection:
+        """The same for Amaranth."""
+        return PortDirection.Input if self.is_input else PortDirection.Output
 
 
 def component_ports(component: wiring.Component) -> list[Port]:
@@ -80,14 +88,20 @@ def module_name(component: Elaboratable) -> str:
     return re.sub(r"\W", "_", name).strip("_").lower()
 
 
+PortMap = dict[str, tuple[Value, PortDirection]]
+
+
 def convert_hierarchy(
     component: wiring.Component,
     *,
     name: str,
-    ports: dict[str, tuple[Value, PortDirection]] | None,
-    on_module: Callable[[str, str], str],
+    ports: PortMap | None,
+    make_library: Callable[[], Callable[[str, str], str]],
 ) -> None:
-    """Elaborate ``component`` and convert each component in it to RTLIL, leaves first.
+    """Elaborate ``component`` and convert each distinct component in it to RTLIL, leaves first.
+
+    A component whose inner signals are read or driven from outside, past its signature, cannot be
+    cut off; its class is found out by a first attempt and left in its parent by the next.
 
     Parameters
     ----------
@@ -95,111 +109,183 @@ def convert_hierarchy(
     name : name of its module
     ports : ports of the top module where they are not those of the signature, as for
         ``amaranth.back.rtlil.convert``
-    on_module : called with the wanted name and the RTLIL text (the module and any submodules that
-        are not components) of each; returns the name under which the parent instantiates it
+    make_library : called at the start of each attempt; returns what is called with the wanted name
+        and the RTLIL text (the module and any submodules that are not components) of each, and
+        returns the name under which it is instantiated
     """
     if ports is None:
-        ports = {port.name: (port.signal, _direction(port)) for port in component_ports(component)}
-    fragment = Fragment.get(component, None)
-    design = fragment.prepare(ports=ports, hierarchy=(name,))
-    _Cutter(design, on_module).convert_top(name)
+        ports = {port.name: (port.signal, port.direction) for port in component_ports(component)}
+    inlined: set[type] = set()
+    while True:
+        cutter = _Cutter(make_library(), inlined)
+        cutter.convert_top(component, name, ports)
+        crossed = cutter.crossed()
+        if not crossed:
+            return
+        inlined |= crossed
 
 
-def _direction(port: Port) -> PortDirection:
-    return PortDirection.Input if port.is_input else PortDirection.Output
+@dataclass(eq=False)
+class _Unit:
+    """One module on its way: what it was elaborated from, and the names its signals should have."""
+
+    component: wiring.Component
+    parent: _Unit | None
+    names: SignalDict = field(default_factory=SignalDict)
+    children: list[wiring.Component] = field(default_factory=list)
+    used: SignalSet = field(default_factory=SignalSet)
+
+
+@dataclass(frozen=True)
+class _Module:
+    """A module that has been converted, as its instances need it."""
+
+    name: str
+    domains: Sequence[str]
 
 
 class _Cutter:
-    """Walks the lowered design from its leaves to its root."""
+    """One elaboration of a design.
 
-    def __init__(self, design: Design, on_module: Callable[[str, str], str]) -> None:
-        self._design = design
+    While it runs, ``Fragment.get`` (through which Amaranth elaborates every submodule) returns an
+    instance for each component.
+    """
+
+    def __init__(self, on_module: Callable[[str, str], str], inlined: set[type]) -> None:
         self._on_module = on_module
+        self._inlined = inlined
+        self._modules: dict[object, _Module] = {}
+        self._units: list[_Unit] = []
+        self._skipped: list[wiring.Component] = []
+        self._unit: _Unit | None = None
+        self._whole = False
+        self._elaborate = Fragment.get
 
-    def convert_top(self, name: str) -> None:
-        top = self._design.fragment
-        fragment, renames = self._replace_children(top)
-        clocks = SignalDict((clock, None) for clock in self._clocks(top))
-        ports = sorted(self._design.ports, key=lambda port: port[1] not in clocks)
-        self._convert(fragment, ports, name, renames)
+    def convert_top(self, component: wiring.Component, name: str, ports: PortMap) -> None:
+        Fragment.get = staticmethod(self._get)
+        try:
+            self._convert(component, name, ports)
+        finally:
+            Fragment.get = staticmethod(self._elaborate)
 
-    def _convert(
-        self,
-        fragment: Fragment,
-        ports: list[tuple[str, Signal, PortDirection]],
-        name: str,
-        renames: SignalDict,
-    ) -> str:
-        for port_name, signal, _direction in ports:
-            renames[signal] = port_name
-        with _renamed(renames):
-            text, _ = rtlil.convert_fragment(
-                Design(fragment, ports, hierarchy=(name,)), ports, name, emit_src=False
-            )
-        return self._on_module(name, _number_ports(text, [port_name for port_name, _, _ in ports]))
+    def _get(self, obj: object, platform: object) -> Fragment:
+        if self._whole:
+            return self._elaborate(obj, platform)
+        if isinstance(obj, TransformedElaboratable):
+            # A transformer would have no effect on an instance.
+            self._whole = True
+            try:
+                return self._elaborate(obj, platform)
+            finally:
+                self._whole = False
+        if not isinstance(obj, wiring.Component) or type(obj) in self._inlined:
+            return self._elaborate(obj, platform)
+        ports = component_ports(obj)
+        if not ports or not all(isinstance(port.signal, Signal) for port in ports):
+            return self._elaborate(obj, platform)
+        assert self._unit is not None
+        self._unit.children.append(obj)
 
-    def _replace_children(self, fragment: Fragment) -> tuple[Fragment, SignalDict]:
-        """A copy of ``fragment`` with instances in place of the components below it, and the names
-        that their ports should have in it."""
-        renames = SignalDict()
-        if type(fragment) is not Fragment or not fragment.subfragments:
-            return fragment, renames
-        copy = Fragment(src_loc=fragment.src_loc)
-        copy.statements = fragment.statements
-        copy.domains = fragment.domains
-        copy.attrs = fragment.attrs
-        for index, (child, child_name, src_loc) in enumerate(fragment.subfragments):
-            component = self._component_of(child)
-            inner, inner_renames = self._replace_children(child)
-            instance_name = child_name or (
-                f"{module_name(component)}_{index}" if component is not None else f"part_{index}"
-            )
-            if component is None:
-                renames.update(inner_renames.items())
-                copy.add_subfragment(inner, instance_name, src_loc=src_loc)
-                continue
-            ports = [Port(clock.name, clock, True) for clock in self._clocks(child)]
-            ports += component_ports(component)
-            connections = {
-                ("i_" if port.is_input else "o_") + port.name: port.signal for port in ports
-            }
-            module_ports = [(port.name, port.signal, _direction(port)) for port in ports]
-            module = self._convert(inner, module_ports, module_name(component), inner_renames)
-            copy.add_subfragment(Instance(module, **connections), instance_name, src_loc=src_loc)
-            for port in component_ports(component):
-                renames.setdefault(port.signal, f"{instance_name}_{port.name}")
-        return copy, renames
+        key = identity(obj)
+        module = None if key is None else self._modules.get(key)
+        if module is None:
+            port_map = {port.name: (port.signal, port.direction) for port in ports}
+            module = self._convert(obj, module_name(obj), port_map)
+            if key is not None:
+                self._modules[key] = module
+        else:
+            self._skipped.append(obj)
+            obj._MustUse__used = True
+        connections = {}
+        for domain in module.domains:
+            prefix = "" if domain == "sync" else f"{domain}_"
+            connections[f"i_{prefix}clk"] = ClockSignal(domain)
+            connections[f"i_{prefix}rst"] = ResetSignal(domain, allow_reset_less=True)
+        for port in ports:
+            connections[("i_" if port.is_input else "o_") + port.name] = port.signal
+        return Instance(module.name, **connections)
 
-    def _component_of(self, fragment: Fragment) -> wiring.Component | None:
-        """The component that ``fragment`` was elaborated from, if its signature is all that crosses
-        its boundary; a submodule that its parent reaches into stays part of the parent's text."""
-        if type(fragment) is not Fragment or not fragment.origins:
-            return None
-        component = fragment.origins[0]
-        if not isinstance(component, wiring.Component):
-            return None
-        own = [port.signal for port in component_ports(component)]
-        if not own or any(not isinstance(signal, Signal) for signal in own):
-            return None
-        allowed = SignalDict((signal, None) for signal in own)
-        if len(allowed) != len(own):
-            return None
-        for clock in self._clocks(fragment):
-            allowed[clock] = None
-        info = self._design.fragments[fragment]
-        for signal in info.used_signals:
-            lca = self._design.fragments[self._design.signal_lca[signal]]
-            if lca.depth < info.depth and signal not in allowed:
-                return None
-        return component
+    def _convert(self, component: wiring.Component, wanted: str, ports: PortMap) -> _Module:
+        unit = _Unit(component, parent=self._unit)
+        self._units.append(unit)
+        self._unit = unit
+        try:
+            fragment = self._elaborate(component, None)
+        finally:
+            self._unit = unit.parent
+        collector = DomainCollector()
+        collector(fragment)
+        domains = sorted(collector.used_domains - collector.defined_domains - {"comb"})
+        design = fragment.prepare(ports=ports, hierarchy=(wanted,))
+        self._name_signals(unit, design, ports)
+        unit.used = SignalSet(design.fragments[design.fragment].used_signals)
+        text = self._text(unit, design, wanted)
+        order = [name for name, _, _ in design.ports]
+        clocks = [name for name in order if name not in ports]
+        return _Module(self._on_module(wanted, _number_ports(text, [*clocks, *ports])), domains)
 
-    def _clocks(self, fragment: Fragment) -> Iterator[Signal]:
-        """Clock and reset signals that ``fragment`` takes from outside."""
-        used = self._design.fragments[fragment].used_signals
-        for domain in fragment.domains.values():
-            for signal in (domain.clk, domain.rst):
-                if signal is not None and signal in used:
-                    yield signal
+    def _text(self, unit: _Unit, design: Design, name: str) -> str:
+        """RTLIL with the signals named after the ports they belong to."""
+        with _renamed(unit.names):
+            renamed = Design(design.fragment, design.ports, hierarchy=(name,))
+            text, _ = rtlil.convert_fragment(renamed, renamed.ports, name, emit_src=False)
+        return text
+
+    def _name_signals(self, unit: _Unit, design: Design, ports: PortMap) -> None:
+        for name, (signal, _) in ports.items():
+            unit.names[signal] = name
+        instances = {}
+        pending = [design.fragment]
+        while pending:
+            for child, name, _ in pending.pop().subfragments:
+                if type(child) is Instance:
+                    instances[id(child)] = name
+                    for port, (value, _) in child.ports.items():
+                        if isinstance(value, Signal) and name is not None:
+                            unit.names.setdefault(value, f"{name}_{port}")
+                else:
+                    pending.append(child)
+        for domain in design.fragment.domains.values():
+            for clock in (domain.clk, domain.rst):
+                if clock is not None:
+                    unit.names.pop(clock, None)
+
+    def crossed(self) -> set[type]:
+        """Classes of components whose signals are used outside their module, past their ports."""
+        owner: SignalDict = SignalDict()
+        crossed: set[type] = set()
+        for unit in self._units:
+            own = SignalSet(port.signal for port in component_ports(unit.component))
+            for child in unit.children:
+                own.update(port.signal for port in component_ports(child))
+            for signal in unit.used:
+                if signal in own:
+                    continue
+                other = owner.setdefault(signal, unit)
+                if other is not unit:
+                    # The module of a component comes before those of what it contains.
+                    crossed |= _below(other, unit) or {
+                        type(unit.component),
+                        type(other.component),
+                    }
+        hidden = SignalDict()
+        for component in self._skipped:
+            for signal in inner_signals(component):
+                hidden[signal] = type(component)
+        for unit in self._units:
+            crossed |= {hidden[signal] for signal in unit.used if signal in hidden}
+        return crossed - self._inlined
+
+
+def _below(ancestor: _Unit, unit: _Unit) -> set[type]:
+    """Classes on the way from ``ancestor`` down to ``unit``, without the ancestor's own; nothing
+    if it is none."""
+    classes = set()
+    walk: _Unit | None = unit
+    while walk is not None and walk is not ancestor:
+        classes.add(type(walk.component))
+        walk = walk.parent
+    return classes if walk is ancestor else set()
 
 
 def _number_ports(text: str, order: list[str]) -> str:

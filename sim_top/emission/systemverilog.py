@@ -7,6 +7,7 @@ input moves; with ``write_verilog -sv`` Yosys writes ``always_comb`` and ``alway
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 
 from amaranth._toolchain.yosys import find_yosys
 from amaranth.hdl import Value
@@ -82,6 +83,11 @@ def _library(
 ) -> ModuleLibrary:
     if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name):
         raise ValueError(f"name must be a Verilog identifier, not {name!r}")
-    library = ModuleLibrary(reserved=name)
-    convert_hierarchy(component, name=name, ports=ports, on_module=library.add)
-    return library
+    libraries: list[ModuleLibrary] = []
+
+    def make_library() -> Callable[[str, str], str]:
+        libraries.append(ModuleLibrary(reserved=name))
+        return libraries[-1].add
+
+    convert_hierarchy(component, name=name, ports=ports, make_library=make_library)
+    return libraries[-1]
