@@ -201,7 +201,7 @@ class FredSwitch:
     """
 
     __slots__ = (
-        "_free", "_heads", "_wake", "back", "constants", "credit", "endpoint", "folded",
+        "_flows", "_free", "_heads", "_wake", "back", "constants", "credit", "endpoint", "folded",
         "input_depth", "kernel", "output_depth", "ports", "rate", "wire",
     )  # fmt: skip
 
