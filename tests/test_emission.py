@@ -226,10 +226,7 @@ def test_identity_is_that_of_the_attributes():
     assert identity(_Counted(1)) != identity(_Counted(2))
     assert identity(_Counted(1)) != identity(_Counted(True))
     assert identity(Chain([1])) != identity(Increment(amount=1))
-    assert identity(_Counted(1, extra=Signal(3, name="x"))) == identity(
-        _Counted(1, extra=Signal(3, name="x"))
-    )
-    assert identity(_Counted(1, extra=Signal(3, name="x"))) != identity(
-        _Counted(1, extra=Signal(4, name="x"))
-    )
+    signals = [Signal(width, name="x") for width in (3, 3, 4)]
+    keys = [identity(_Counted(1, extra=signal)) for signal in signals]
+    assert keys[0] == keys[1] != keys[2]
     assert identity(_Counted(1, extra=lambda: 1)) is None  # cannot be compared

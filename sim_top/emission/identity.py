@@ -23,15 +23,15 @@ _PLAIN = (bool, int, float, complex, str, bytes, Fraction, enum.Enum, type(None)
 _OWN_PACKAGES = ("rtl", "sim_top", "testbenches", "tests")
 
 
-class _NotComparable(Exception):
+class _NotComparableError(Exception):
     """An attribute whose equality says nothing certain."""
 
 
 def identity(component: wiring.Component) -> object:
-    """A hashable value that equal components share, or None for a component that equals no other."""
+    """A hashable value that equal components share, or None for one that equals no other."""
     try:
         return _Walk().component(component)
-    except _NotComparable:
+    except _NotComparableError:
         return None
 
 
@@ -40,7 +40,7 @@ def inner_signals(component: wiring.Component) -> Iterator[Signal]:
     walk = _Walk()
     try:
         walk.component(component)
-    except _NotComparable:
+    except _NotComparableError:
         return
     own = SignalDict()
     for _, _, value in component.signature.flatten(component):
@@ -52,7 +52,7 @@ def inner_signals(component: wiring.Component) -> Iterator[Signal]:
 
 
 class _Walk:
-    """One walk through a component's attributes; signals and objects are numbered as they appear."""
+    """One walk through a component's attributes; signals and objects are numbered in order."""
 
     def __init__(self) -> None:
         self.signals: SignalDict = SignalDict()
@@ -76,8 +76,12 @@ class _Walk:
             return "again", self._objects[id(value)]
         self._objects[id(value)] = len(self._objects)
         self._kept.append(value)
-        attributes = sorted(vars(value).items())
-        return (type(value), *extra, *((name, self.value(item)) for name, item in attributes))
+        attributes = (
+            (name, self.value(item))
+            for name, item in sorted(vars(value).items())
+            if not name.startswith("_MustUse__")  # Amaranth's note of where it was made
+        )
+        return (type(value), *extra, *attributes)
 
     def value(self, value: object) -> object:
         """A hashable stand-in for any attribute."""
@@ -107,17 +111,17 @@ class _Walk:
         if isinstance(value, wiring.FlippedInterface):
             return "flipped", self.value(wiring.flipped(value))
         if isinstance(value, (Value, ValueCastable)):
-            raise _NotComparable
+            raise _NotComparableError
         if isinstance(value, wiring.Component):
             return self.component(value)
         if isinstance(getattr(value, "signature", None), wiring.Signature):  # an interface object
             return self._object(value)
         if dataclasses.is_dataclass(value) or type(value).__module__.startswith(_OWN_PACKAGES):
             return self._object(value) if hasattr(value, "__dict__") else self._slots(value)
-        raise _NotComparable
+        raise _NotComparableError
 
     def _slots(self, value: object) -> object:
         if not dataclasses.is_dataclass(value):
-            raise _NotComparable
+            raise _NotComparableError
         fields = dataclasses.fields(value)
         return (type(value), *(self.value(getattr(value, field.name)) for field in fields))
