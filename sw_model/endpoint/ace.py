@@ -10,10 +10,11 @@ from sw_model.endpoint.command import CommandUnit, ReadPort, RecordQueue
 from sw_model.endpoint.counters import RankCounters
 from sw_model.endpoint.dim_engine import DimEngine, Op
 from sw_model.endpoint.dma import RxDma, TxDma
+from sw_model.endpoint.fetch import FETCH
 from sw_model.endpoint.programs import RECORD_BYTES, OpProgram, ProgramCompiler, Unit
 from sw_model.endpoint.scoreboard import Scoreboard
+from sw_model.endpoint.timing import AceTiming
 from sw_model.engine import EventKernel
-from sw_model.fabric.constants import EndpointConstants
 from sw_model.platform import Platform
 
 __all__ = ["Endpoint"]
@@ -27,7 +28,7 @@ class Endpoint:
     kernel : event kernel
     platform : capacities
     rank : its rank
-    constants : pipeline constants
+    timing : pipeline depths
     programs : op programs by steps, shared between ranks
     complete : called with (rank, collective) when a collective is stored and acknowledged
     on_end : called with (engine, op) at the end of every op, or None
@@ -38,7 +39,7 @@ class Endpoint:
         kernel: EventKernel,
         platform: Platform,
         rank: int,
-        constants: EndpointConstants,
+        timing: AceTiming,
         programs: dict[tuple, OpProgram],
         complete: Callable[[int, Any], None],
         on_end: Callable[[DimEngine, Op], None] | None = None,
@@ -49,14 +50,14 @@ class Endpoint:
         port = ReadPort(
             kernel,
             latency=memory.read_latency,
-            burst=constants.burst_beats,
-            window=constants.read_beats,
+            burst=FETCH.burst_beats,
+            window=FETCH.read_beats,
         )
-        self.tx_dma = TxDma(kernel, port, self.scoreboard, constants, engine.queue_depth)
+        self.tx_dma = TxDma(kernel, port, self.scoreboard, timing, engine.queue_depth)
         self.rx_dma = RxDma(
             kernel,
             self.scoreboard,
-            constants,
+            timing,
             engine.queue_depth,
             memory.write_latency,
             lambda collective: complete(rank, collective),
@@ -65,7 +66,7 @@ class Endpoint:
             DimEngine(
                 kernel,
                 self.scoreboard,
-                constants,
+                timing,
                 unit=Unit.DIM + dim,
                 contexts=engine.contexts,
                 depth=engine.queue_depth,
@@ -77,7 +78,7 @@ class Endpoint:
         for unit in self.dims:
             units[unit.unit] = unit
         self.command = CommandUnit(
-            kernel, port, units, constants, -(-RECORD_BYTES // engine.flit_bytes)
+            kernel, port, units, timing, -(-RECORD_BYTES // engine.flit_bytes)
         )
         for queue in units.values():
             queue.command = self.command

@@ -6,9 +6,10 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any, Protocol
 
+from sw_model.endpoint.fetch import FETCH
 from sw_model.endpoint.programs import Record, Unit
+from sw_model.endpoint.timing import AceTiming
 from sw_model.engine import EventKernel
-from sw_model.fabric.constants import EndpointConstants
 
 __all__ = ["CommandUnit", "ReadPort", "RecordQueue"]
 
@@ -109,7 +110,7 @@ class CommandUnit:
     kernel : event kernel
     port : memory read port
     units : queue of every unit, by :class:`~sw_model.endpoint.programs.Unit` (LOAD on)
-    constants : pipeline constants
+    timing : pipeline depths
     beats : flits of a record
     """
 
@@ -122,9 +123,9 @@ class CommandUnit:
         "_records",
         "beats",
         "blocked",
-        "constants",
         "kernel",
         "port",
+        "timing",
         "units",
     )  # fmt: skip
 
@@ -133,13 +134,13 @@ class CommandUnit:
         kernel: EventKernel,
         port: ReadPort,
         units: dict[int, RecordQueue],
-        constants: EndpointConstants,
+        timing: AceTiming,
         beats: int,
     ) -> None:
         self.kernel = kernel
         self.port = port
         self.units = units
-        self.constants = constants
+        self.timing = timing
         self.beats = beats
         self.blocked = -1  # unit whose queue has no room for the next record
         self._pending: deque[tuple[list[Record], Any]] = deque()
@@ -153,7 +154,7 @@ class CommandUnit:
         """A descriptor lies in memory; called in the cycle of the write."""
         self._pending.append((records, collective))
         if len(self._pending) == 1:
-            self.kernel.at(self.kernel.now + self.constants.doorbell, self._begin)
+            self.kernel.at(self.kernel.now + self.timing.doorbell, self._begin)
 
     def _begin(self, _: Any) -> None:
         self._records, self._collective = self._pending[0]
@@ -163,9 +164,8 @@ class CommandUnit:
 
     def _request(self, _: Any) -> None:
         """Request bursts of records while the window has room; behind the last record is END."""
-        constants, beats = self.constants, self.beats
-        burst = constants.descriptor_burst
-        room = constants.descriptor_window - burst
+        beats, burst = self.beats, FETCH.descriptor_burst
+        room = FETCH.descriptor_window - burst
         if self._asked <= len(self._records) and self._asked - self._position <= room:
             first = self.port.fetch(burst * beats)
             for number in range(1, burst + 1):
@@ -195,10 +195,7 @@ class CommandUnit:
         self._position = position = position + 1
         arrivals, now = self._arrivals, self.kernel.now
         arrivals.popleft()
-        if (
-            self._asked - position
-            == self.constants.descriptor_window - self.constants.descriptor_burst
-        ):
+        if self._asked - position == self.timing.descriptor_window - self.timing.descriptor_burst:
             self.kernel.at(now + 2, self._request)
         # A record takes as many cycles as it has beats.
         arrival, soonest = arrivals[0], now + self.beats

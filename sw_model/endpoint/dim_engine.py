@@ -16,8 +16,8 @@ from typing import Any, Protocol
 from sw_model.endpoint.command import CommandUnit
 from sw_model.endpoint.programs import Record, Send
 from sw_model.endpoint.scoreboard import Scoreboard
+from sw_model.endpoint.timing import AceTiming
 from sw_model.engine import EventKernel
-from sw_model.fabric.constants import EndpointConstants
 
 __all__ = ["NEVER", "DimEngine", "Inlet", "Op", "Outlet"]
 
@@ -92,7 +92,7 @@ class DimEngine:
     Parameters
     ----------
     kernel, scoreboard : shared
-    constants : pipeline constants
+    timing : pipeline depths
     unit : number of its record queue
     contexts : ops under way at most
     depth : of its record queue
@@ -113,7 +113,6 @@ class DimEngine:
         "_wake",
         "busy_flits",
         "command",
-        "constants",
         "contexts",
         "grant_to",
         "inlet",
@@ -122,6 +121,7 @@ class DimEngine:
         "outlet",
         "room",
         "scoreboard",
+        "timing",
         "unit",
     )  # fmt: skip
 
@@ -129,7 +129,7 @@ class DimEngine:
         self,
         kernel: EventKernel,
         scoreboard: Scoreboard,
-        constants: EndpointConstants,
+        timing: AceTiming,
         *,
         unit: int,
         contexts: int,
@@ -138,7 +138,7 @@ class DimEngine:
     ) -> None:
         self.kernel = kernel
         self.scoreboard = scoreboard
-        self.constants = constants
+        self.timing = timing
         self.unit = unit
         self.contexts = contexts
         self.room = depth
@@ -158,7 +158,7 @@ class DimEngine:
         self._early: deque[tuple[int, int, int, int, int]] = deque()  # their op has not started
         self._startable = 0  # cycle from which the next op may start
         self._due = NEVER  # cycle in which it will be tried
-        self._next_step = constants.next_step
+        self._next_step = timing.next_step
 
     @property
     def idle(self) -> bool:
@@ -205,7 +205,7 @@ class DimEngine:
         self._contexts[context] = op
         self._live.append(op)
         op.start = start = cycle
-        op.held = start + self.constants.first_step
+        op.held = start + self.timing.first_step
         self._startable = start + 1
         if self.grant_to is not None:
             upstream, delay = self.grant_to
@@ -213,7 +213,7 @@ class DimEngine:
         if op.sends:
             self._prepare(op)
         elif not op.receiving:
-            kernel.at(start + self.constants.received_end, self._end, op)
+            kernel.at(start + self.timing.received_end, self._end, op)
         if self._early:
             self._resume()
         if self._queue:
@@ -234,8 +234,8 @@ class DimEngine:
 
     def _finish(self, op: Op) -> None:
         """All messages of ``op`` have a known end."""
-        constants = self.constants
-        sent, received = op.left + constants.sent_end, op.written + constants.received_end
+        timing = self.timing
+        sent, received = op.left + timing.sent_end, op.written + timing.received_end
         self.kernel.at(sent if sent > received else received, self._end, op)
 
     # Transmit unit
@@ -263,7 +263,7 @@ class DimEngine:
             written = op.first[after]
             if written == NEVER:
                 return
-            written += self.constants.chase
+            written += self.timing.chase
             if written > ready:
                 ready = written
         granted = self._granted
@@ -351,7 +351,7 @@ class DimEngine:
     def _resume(self) -> None:
         """Deliver messages that have waited for their op to start."""
         waiting, self._early = self._early, deque()
-        soonest = self.kernel.now + self.constants.receive_resume
+        soonest = self.kernel.now + 2 + self.timing.receive
         while waiting:
             number, step, first, last, flits = waiting[0]
             op = self._contexts[number % self.contexts]

@@ -9,8 +9,8 @@ from typing import Any
 from sw_model.endpoint.command import CommandUnit, ReadPort
 from sw_model.endpoint.programs import Record, Unit
 from sw_model.endpoint.scoreboard import Scoreboard
+from sw_model.endpoint.timing import AceTiming
 from sw_model.engine import EventKernel
-from sw_model.fabric.constants import EndpointConstants
 
 __all__ = ["RxDma", "TxDma"]
 
@@ -25,11 +25,11 @@ class TxDma:
         "_queue",
         "busy_flits",
         "command",
-        "constants",
         "kernel",
         "port",
         "room",
         "scoreboard",
+        "timing",
     )  # fmt: skip
 
     def __init__(
@@ -37,13 +37,13 @@ class TxDma:
         kernel: EventKernel,
         port: ReadPort,
         scoreboard: Scoreboard,
-        constants: EndpointConstants,
+        timing: AceTiming,
         depth: int,
     ) -> None:
         self.kernel = kernel
         self.port = port
         self.scoreboard = scoreboard
-        self.constants = constants
+        self.timing = timing
         self.command: CommandUnit
         self.room = depth
         self.busy_flits = 0
@@ -119,10 +119,10 @@ class RxDma:
         "busy_flits",
         "command",
         "complete",
-        "constants",
         "kernel",
         "room",
         "scoreboard",
+        "timing",
         "write_latency",
     )  # fmt: skip
 
@@ -130,14 +130,14 @@ class RxDma:
         self,
         kernel: EventKernel,
         scoreboard: Scoreboard,
-        constants: EndpointConstants,
+        timing: AceTiming,
         depth: int,
         write_latency: int,
         complete: Callable[[Any], None],
     ) -> None:
         self.kernel = kernel
         self.scoreboard = scoreboard
-        self.constants = constants
+        self.timing = timing
         self.command: CommandUnit
         self.room = depth
         self.busy_flits = 0
@@ -164,14 +164,14 @@ class RxDma:
         if record.first and not self.scoreboard.filled(record.buffer, record.epoch, self._retry):
             return
         # Flits are read from SRAM one a cycle from now on, and follow each other to memory.
-        kernel, constants = self.kernel, self.constants
+        kernel, timing = self.kernel, self.timing
         end = kernel.now + (record.flits or 1)
         self._flying += 1
         kernel.decide(end, self._next)
         if record.final:
             kernel.at(end, self._release, record)
-        acknowledged = end - 1 + constants.store_read + self.write_latency
-        kernel.at(acknowledged + constants.completion, self._end, (record, collective))
+        acknowledged = end - 1 + timing.store_read + self.write_latency
+        kernel.at(acknowledged + timing.completion, self._end, (record, collective))
         self.busy_flits += record.flits
 
     def _next(self, _: Any) -> None:

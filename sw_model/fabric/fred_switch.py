@@ -11,7 +11,6 @@ from collections import deque
 from collections.abc import Sequence
 
 from sw_model.endpoint.dim_engine import NEVER, DimEngine, Op
-from sw_model.endpoint.link import LINK_TIMING
 from sw_model.endpoint.programs import Send
 from sw_model.engine import EventKernel
 from sw_model.fabric.constants import FabricConstants
@@ -63,7 +62,7 @@ class _Port:
     def __init__(self, switch: FredSwitch, engine: DimEngine) -> None:
         self.switch = switch
         self.engine = engine
-        self.up = MessageGate(switch.rate, switch.endpoint.run_ahead)
+        self.up = MessageGate(switch.rate, switch.ace.run_ahead)
         self.down = MessageGate(switch.rate, 1)
         self.queue: deque[_Message] = deque()  # arrived or under way, not popped
         self.unread: deque[list[int]] = deque()  # [flits, cycle when read] of what had to wait
@@ -86,11 +85,11 @@ class _Port:
             self._waiting = (message, chosen)
             return
         switch, flits = self.switch, message.send.flits
-        ready = chosen + switch.endpoint.transmit
+        ready = chosen + switch.ace.transmit
         if ready < credit:
             ready = credit
         _, last, taken = self.up.message(ready, flits)
-        message.head = self.up.first + switch.wire + switch.constants.match
+        message.head = self.up.first + switch.wire + switch.match
         message.sent = last
         message.free = max(chosen + flits, taken)
         if (
@@ -106,10 +105,10 @@ class _Port:
         """The credit of the last flit is known: so is when it leaves."""
         credit = self._credit(message.base + message.send.flits - 1)
         if credit > message.sent:
-            message.free = max(message.free, credit - self.switch.endpoint.transmit + 1)
+            message.free = max(message.free, credit - self.switch.ace.transmit + 1)
             message.sent = credit
             self.up.stretch(credit)
-        message.last = message.sent + self.switch.wire + self.switch.constants.payload
+        message.last = message.sent + self.switch.wire + self.switch.payload
         self.engine.sent(message.op, message.sent, message.free)
 
     def _credit(self, index: int) -> int:
@@ -201,8 +200,23 @@ class FredSwitch:
     """
 
     __slots__ = (
-        "_flows", "_free", "_heads", "_wake", "back", "constants", "credit", "endpoint", "folded",
-        "input_depth", "kernel", "output_depth", "ports", "rate", "wire",
+        "_flows",
+        "_free",
+        "_heads",
+        "_wake",
+        "ace",
+        "back",
+        "credit",
+        "folded",
+        "input_depth",
+        "kernel",
+        "match",
+        "output_depth",
+        "payload",
+        "ports",
+        "rate",
+        "timing",
+        "wire",
     )  # fmt: skip
 
     def __init__(
@@ -215,17 +229,20 @@ class FredSwitch:
     ) -> None:
         self.kernel = kernel
         self.rate = link.rate
-        self.endpoint = constants.endpoint
-        self.constants = constants.switch
-        self.wire = LINK_TIMING.transmit + link.latency
+        self.ace = constants.ace
+        self.timing = fred = constants.fred
+        self.wire = constants.link.transmit + link.latency
         self.back = (
-            constants.switch.through(len(engines))
+            fred.interconnect(len(engines))
             + link.latency
-            + LINK_TIMING.receive
-            + constants.endpoint.receive
+            + constants.link.receive
+            + constants.ace.receive
         )
-        self.credit = LINK_TIMING.credit_return + link.latency + LINK_TIMING.credit_use
-        self.input_depth = buffer_flits + constants.switch.look_ahead
+        self.credit = constants.link.credit_return + link.latency + constants.link.credit_use
+        # From an input's wire: header to the earliest start, payload flit to the interconnect.
+        self.match = fred.receive + fred.look_up + fred.match
+        self.payload = fred.receive + 1
+        self.input_depth = buffer_flits + fred.look_ahead
         self.output_depth = buffer_flits
         self.folded = len(engines) > len({id(engine) for engine in engines})
         distinct = {id(engine): _Port(self, engine) for engine in engines}
@@ -321,7 +338,7 @@ class FredSwitch:
 
         last = cycle
         for step in steps:
-            first = last + self.constants.start
+            first = last + self.timing.go
             second, last = first + 1, first + flits - 1
             for port in outputs:
                 after, end, _ = port.down.message(first, flits)

@@ -7,7 +7,6 @@ from typing import Any
 
 from sw_model.endpoint.ace import Endpoint
 from sw_model.endpoint.dim_engine import DimEngine, Op
-from sw_model.endpoint.link import LINK_TIMING
 from sw_model.endpoint.programs import OpProgram
 from sw_model.engine import EventKernel
 from sw_model.fabric.constants import FabricConstants
@@ -45,7 +44,7 @@ class Network:
         self.representative = representative
         programs: dict[tuple, OpProgram] = {}
         self.endpoints = {
-            rank: Endpoint(kernel, platform, rank, constants.endpoint, programs, complete, on_end)
+            rank: Endpoint(kernel, platform, rank, constants.ace, programs, complete, on_end)
             for rank in sorted(set(representative))
         }
         self.switches: dict[tuple[int, int], FredSwitch] = {}
@@ -59,13 +58,13 @@ class Network:
 
     def _join_ring(self, dim: int, constants: FabricConstants) -> None:
         topology, link = self.platform.topology, self.platform.links[dim]
-        grant = LINK_TIMING.grant(link.latency) + constants.endpoint.granted
+        grant = constants.link.grant(link.latency) + constants.ace.granted
         for rank, endpoint in self.endpoints.items():
             peers = topology.peers(rank, dim)
             place = peers.index(rank)
             after = self.representative[peers[(place + 1) % len(peers)]]
             sender, receiver = endpoint.dims[dim], self.endpoints[after].dims[dim]
-            sender.outlet = RingLink(sender, receiver, link, constants.endpoint)
+            sender.outlet = RingLink(sender, receiver, link, constants)
             sender.await_grants()
             receiver.grant_to = (sender, grant)
 

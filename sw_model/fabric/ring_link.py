@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from sw_model.endpoint.dim_engine import DimEngine, Op
-from sw_model.endpoint.link import LINK_TIMING
 from sw_model.endpoint.programs import Send
-from sw_model.fabric.constants import EndpointConstants
+from sw_model.fabric.constants import FabricConstants
 from sw_model.fabric.gate import MessageGate
 from sw_model.platform import LinkParameters
 
@@ -22,7 +21,7 @@ class RingLink:
     ----------
     sender, receiver : the engines at both ends (the same one where one rank stands for all)
     link : rate and latency
-    constants : pipeline constants
+    constants : pipeline depths
     """
 
     __slots__ = ("_chase", "_chase_last", "_flight", "_transmit", "gate", "receiver", "sender")
@@ -32,15 +31,16 @@ class RingLink:
         sender: DimEngine,
         receiver: DimEngine,
         link: LinkParameters,
-        constants: EndpointConstants,
+        constants: FabricConstants,
     ) -> None:
+        timing = constants.ace
         self.sender = sender
         self.receiver = receiver
-        self.gate = MessageGate(link.rate, constants.run_ahead)
-        self._flight = LINK_TIMING.flit(link.latency) + constants.receive
-        self._transmit = constants.transmit
-        self._chase = constants.chase
-        self._chase_last = constants.chase_last
+        self.gate = MessageGate(link.rate, timing.run_ahead)
+        self._flight = constants.link.flit(link.latency) + timing.receive
+        self._transmit = timing.transmit
+        self._chase = timing.chase
+        self._chase_last = timing.chase_last
 
     def begin(self, op: Op, send: Send, chosen: int) -> None:
         """A message begins; its last flit's fate is told to both ends at once."""
