@@ -1,7 +1,10 @@
 """Who may import whom (docs/architecture.md): the folders' own layers, read from the sources."""
 
 import ast
+import importlib.metadata
+import re
 import sys
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -58,6 +61,7 @@ def violations(folder: str, source: str, where: str) -> list[str]:
 
 @pytest.mark.parametrize("folder", sorted(FORBIDDEN))
 def test_layers(folder):
+    """The modules of each folder keep to their layer."""
     modules = sorted((ROOT / folder).rglob("*.py"))
     assert modules, f"{folder} has no modules"
     found = []
@@ -95,3 +99,22 @@ def test_a_violation_is_caught(folder, source, package):
 )
 def test_what_is_allowed(folder, source):
     assert violations(folder, source, "module.py") == []
+
+
+def test_every_package_imported_is_declared():
+    """What the sources import from outside stands in pyproject.toml."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    lines = [*project["dependencies"], *project["optional-dependencies"]["dev"]]
+    declared = {re.split(r"[^A-Za-z0-9_.-]", line)[0].lower() for line in lines}
+    declared |= {"find-libpython"}  # comes with cocotb, which finds Python by it
+    by_package = importlib.metadata.packages_distributions()
+    missing = set()
+    for folder in LOCAL:
+        for path in sorted((ROOT / folder).rglob("*.py")):
+            for line, package in imported(path.read_text()):
+                if package in LOCAL or package in sys.stdlib_module_names:
+                    continue
+                names = {name.lower().replace("_", "-") for name in by_package.get(package, [])}
+                if not names & declared:
+                    missing.add(f"{path.relative_to(ROOT)}:{line}: {package}")
+    assert not missing, "\n".join(sorted(missing))
