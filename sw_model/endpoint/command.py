@@ -195,7 +195,7 @@ class CommandUnit:
         self._position = position = position + 1
         arrivals, now = self._arrivals, self.kernel.now
         arrivals.popleft()
-        if self._asked - position == self.timing.descriptor_window - self.timing.descriptor_burst:
+        if self._asked - position == FETCH.descriptor_window - FETCH.descriptor_burst:
             self.kernel.at(now + 2, self._request)
         # A record takes as many cycles as it has beats.
         arrival, soonest = arrivals[0], now + self.beats

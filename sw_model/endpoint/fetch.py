@@ -26,3 +26,4 @@ class FetchParameters:
 
 
 FETCH = FetchParameters()
+"""What the RTL has by default."""
