@@ -105,7 +105,7 @@ def test_every_package_imported_is_declared():
     """What the sources import from outside stands in pyproject.toml."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     lines = [*project["dependencies"], *project["optional-dependencies"]["dev"]]
-    declared = {re.split(r"[^A-Za-z0-9_.-]", line)[0].lower() for line in lines}
+    declared = {re.split(r"[^\w.-]", line)[0].lower().replace("_", "-") for line in lines}
     declared |= {"find-libpython"}  # comes with cocotb, which finds Python by it
     by_package = importlib.metadata.packages_distributions()
     missing = set()
