@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import ctypes
 import os
 import re
 import shutil
@@ -25,6 +26,7 @@ from sim_top.simulator.model import Model, build
 __all__ = ["SimulationError", "SimulationResult", "run_cocotb"]
 
 _TAIL_LINES = 60
+_PR_SET_PDEATHSIG = 1  # <linux/prctl.h>
 _ICARUS_ASSERTION = re.compile(r"(?<!\w)ERROR: .*")
 
 
@@ -139,6 +141,11 @@ def _cocotb_environment(
     return variables
 
 
+def _die_with_parent() -> None:
+    """Have the kernel end the simulator when this process ends, however that happens."""
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
 def _execute(
     command: list[str],
     workplace: Path,
@@ -156,6 +163,7 @@ def _execute(
             stdout=None if echo else log,
             stderr=None if echo else subprocess.STDOUT,
             start_new_session=True,
+            preexec_fn=_die_with_parent,
         )
         try:
             return process.wait(timeout=timeout_seconds)
