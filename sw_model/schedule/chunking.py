@@ -113,23 +113,25 @@ def largest_extent(
     phases: Sequence[Phase],
     sizes: Sequence[int],
     room: Callable[[int, int], int | None],
-) -> int | None:
-    """The largest extent with which a chunk fits in every buffer of its way; None where any does.
+    wanted: int,
+) -> int:
+    """The largest extent, up to ``wanted``, with which a chunk fits in every buffer of its way.
 
-    ``room(position, last)`` is the quanta of a buffer for data at ``position`` of ``last``.
+    ``room(position, last)`` is the quanta of a buffer for data at ``position`` of ``last``, or
+    None where it is not limited.
     """
     last = len(phases)
     rooms = [room(position, last) for position in range(last + 1)]
     if all(r is None for r in rooms):
-        return None
+        return wanted
 
     def fits(extent: int) -> bool:
         need = largest_resident(operation, phases, sizes, extent)
         return all(r is None or n <= r for n, r in zip(need, rooms, strict=True))
 
-    low, high = 0, 1
-    while fits(high):
-        low, high = high, 2 * high
+    if fits(wanted):
+        return wanted
+    low, high = 0, wanted
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (middle, high) if fits(middle) else (low, middle)

@@ -206,17 +206,13 @@ def _cut_and_schedule(
         cuts = payload.cut(chunks, limit)
         largest = [cut.extent * grown * quantum_bytes for cut in cuts]
         phases = scheduler.schedule(operation, topology, collective.dims, largest)
-        allowed = [
-            extent
-            for extent in (
-                largest_extent(operation, p, sizes, room)
-                for p in {id(p): p for p in phases}.values()
-            )
-            if extent is not None
-        ]
-        if not allowed or max(cut.extent for cut in cuts) <= min(allowed):
+        wanted = max((cut.extent for cut in cuts), default=0)
+        distinct = {id(p): p for p in phases}.values()
+        limit = min(
+            (largest_extent(operation, p, sizes, room, wanted) for p in distinct), default=0
+        )
+        if limit == wanted:
             return cuts, phases
-        limit = min(allowed)
         if limit < 1:
             raise InputError(
                 f"the engine's buffers are too small for one quantum of {quantum_bytes} bytes "
