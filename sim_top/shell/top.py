@@ -102,6 +102,7 @@ def shell_model(
     simulator: str = "verilator",
     waves: bool = False,
     options: tuple[str, ...] = (),
+    blocks: tuple[str, ...] = (),
 ) -> Model:
     """The model of ``component`` in its shell; its top is ``simulation``.
 
@@ -112,7 +113,7 @@ def shell_model(
     name : name of the component's module
     emission_key : text that, with the sources of this project, determines the component; given, an
         unchanged platform is not elaborated again
-    optimise, simulator, waves, options : as for :class:`~sim_top.simulator.Model`
+    optimise, simulator, waves, options, blocks : as for :class:`~sim_top.simulator.Model`
 
     Raises
     ------
@@ -135,6 +136,7 @@ def shell_model(
         optimise=optimise,
         waves=waves,
         options=options,
+        blocks=blocks,
     )
 
 

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import importlib.metadata
 import os
+import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import cocotb_tools.config
@@ -45,6 +46,8 @@ class Model:
     waves : the run may write a waveform
     parameters : Verilog parameters of the top
     options : further options of Verilator
+    blocks : modules that Verilator compiles once each, however often they are instantiated; the
+        build then takes as long for sixteen endpoints as for one
     """
 
     top: str
@@ -56,6 +59,7 @@ class Model:
     waves: bool = False
     parameters: Mapping[str, int] = field(default_factory=dict)
     options: tuple[str, ...] = ()
+    blocks: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if self.simulator not in _SIMULATORS:
@@ -66,10 +70,11 @@ class Model:
         """Content key: equal for models that build to the same thing."""
         tool = icarus_version() if self.simulator == "icarus" else verilator_version()
         parts = [
-            "4",  # raise this when the way of building changes
+            "5",  # raise this when the way of building changes
             tool,
             importlib.metadata.version("cocotb"),
             repr((self.top, self.simulator, self.timing, self.optimise, self.waves, self.options)),
+            repr(self.blocks),
             repr(sorted(self.public.items())),
             repr(sorted(self.parameters.items())),
             str(cocotb_tools.config.libs_dir),
@@ -102,8 +107,31 @@ def _write_sources(model: Model, directory: Path) -> list[str]:
     return list(model.sources)
 
 
+def _without_always_comb(text: str) -> str:
+    """``text`` with ``always @*`` in the place of ``always_comb``, run once at time 0.
+
+    Icarus 11 wakes the ``always_comb`` processes of a module over and over, without end, where
+    two of them pass through other values on their way to a result and others read them.
+    """
+    if "always_comb" not in text:
+        return text
+    text = re.sub(
+        r"^(module [^;]*;\n)",
+        r"\1  reg at_start_ = 1'b0;\n  initial at_start_ <= 1'b1;\n",
+        text,
+        flags=re.MULTILINE,
+    )
+    return re.sub(
+        r"^( *)always_comb begin\n",
+        r"\1always @* begin\n\1  if (at_start_) begin end\n",
+        text,
+        flags=re.MULTILINE,
+    )
+
+
 def _build_icarus(model: Model, directory: Path) -> None:
-    sources = _write_sources(model, directory)
+    rewritten = {name: _without_always_comb(text) for name, text in model.sources.items()}
+    sources = _write_sources(replace(model, sources=rewritten), directory)
     (directory / "command.f").write_text("+timescale+1ns/1ps\n")
     tops = ["-s", model.top]
     if model.waves:
@@ -129,6 +157,7 @@ def _build_icarus(model: Model, directory: Path) -> None:
 def _control_file(model: Model) -> str:
     """Verilator's list of the signals that must stay reachable."""
     lines = ["`verilator_config"]
+    lines += [f'hier_block -module "{block}"' for block in model.blocks]
     for module, names in model.public.items():
         lines += [f'public_flat_rw -module "{module}" -var "{name}"' for name in names]
     return "\n".join(lines) + "\n"
@@ -157,16 +186,19 @@ def _build_verilator(model: Model, directory: Path) -> None:
             f"-Wl,-rpath,{libraries} -L{libraries} -lcocotbvpi_verilator",
             *(f"-G{name}={value}" for name, value in model.parameters.items()),
             *model.options,
+            *(["--hierarchical"] if model.blocks else []),
             "public.vlt",
             str(main),
             *sources,
         ],
         directory=directory,
-        environment=environment,
+        # A build of blocks starts Verilator again through make, by the name in this variable.
+        environment=environment | {"MAKEFLAGS": f"-- VM_HIER_VERILATOR={command[0]}"},
     )
     jobs = os.environ.get("ANTIPHON_JOBS", "1")
+    makefile = "Vtop_hier.mk" if model.blocks else "Vtop.mk"
     run_tool(
-        ["make", "-j", jobs, "-f", "Vtop.mk", *make_arguments(optimise=model.optimise)],
+        ["make", "-j", jobs, "-f", makefile, *make_arguments(optimise=model.optimise)],
         directory=directory,
         environment=environment | make_environment(),
     )
