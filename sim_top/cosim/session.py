@@ -1,0 +1,108 @@
+"""The cocotb test in which a job runs: this module is loaded inside the simulation."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from pathlib import Path
+
+import cocotb
+
+from sim_top.cosim.backend import RtlBackend
+from sim_top.cosim.outcome import Issued, Job, Outcome, SingleCollectives, load, save
+from sim_top.platform.build import flow_tables
+from sim_top.platform.control import PlatformControl
+from sw_model.collective.check import check_plan
+from sw_model.errors import AntiphonError
+from sw_model.results import TrainingResult
+from sw_model.schedule.limits import Limits
+from sw_model.schedule.options import PlanBook
+from sw_model.training import train
+
+__all__ = ["run_job"]
+
+
+@cocotb.test()
+async def run_job(dut) -> None:  # noqa: ANN001 (cocotb's handle has no type)
+    """Run the job in the file that the parameter ``job`` names; leave its outcome beside it."""
+    path = Path(json.loads(os.environ["ANTIPHON_PARAMETERS"])["job"])
+    job = load(path)
+    assert isinstance(job, Job)
+    outcome: Outcome | AntiphonError
+    try:
+        outcome = await _run(dut, job, path.with_suffix(".progress"))
+    except AntiphonError as error:
+        outcome = error
+    save(outcome, path.with_suffix(".outcome"))
+
+
+async def _run(dut, job: Job, progress: Path) -> Outcome:  # noqa: ANN001
+    platform = job.platform
+    limits = Limits.of(platform)
+    control = PlatformControl(dut, platform, flow_tables(platform))
+    await control.start(watchdog=job.watchdog)
+    book = PlanBook(platform, job.schedule, check=lambda plan: check_plan(plan, limits=limits))
+    backend = RtlBackend(control, book, seed=job.seed)
+    training = None
+    started = time.perf_counter()
+    if isinstance(job.work, SingleCollectives):
+        await _singles(backend, job.work, progress)
+    else:
+        training = await _training(backend, job, progress)
+    seconds = time.perf_counter() - started
+    cycles, simulated = backend.now, control.cycle
+    issued = backend.issued
+    return Outcome(
+        issued=issued,
+        counters=await control.counters(),
+        training=training,
+        cycles=cycles,
+        simulated=simulated,
+        wakes=control.shell.wakes,
+        seconds=seconds,
+        results=await _results(control, issued),
+    )
+
+
+async def _singles(backend: RtlBackend, work: SingleCollectives, progress: Path) -> None:
+    for number, collective in enumerate(work.collectives):
+        backend.issue(collective, backend.representatives)
+        waiting = set(backend.representatives)
+        while waiting:
+            for completion in await backend.wait(None):
+                waiting.remove(completion.rank)
+        progress.write_text(f"{(number + 1) / len(work.collectives):.4f}")
+
+
+async def _training(backend: RtlBackend, job: Job, progress: Path) -> TrainingResult:
+    work = job.work
+    assert not isinstance(work, SingleCollectives)
+    return await train(
+        work.workload,
+        job.platform.topology,
+        backend,
+        iterations=work.iterations,
+        clock_hz=job.platform.clock_hz,
+        data_type=work.data_type,
+        compute_scale=work.compute_scale,
+        progress=lambda share: progress.write_text(f"{share:.4f}") and None,
+    )
+
+
+async def _results(
+    control: PlatformControl, issued: tuple[Issued, ...]
+) -> tuple[tuple, ...]:
+    """The result regions, cut out of one dump of all memories."""
+    top = max((entry.result.first + entry.result.flits for entry in issued), default=0)
+    if not top:
+        return tuple(() for _ in issued)
+    flit = control.platform.engine.flit_bytes
+    memories = await control.dump(0, top)
+    return tuple(
+        tuple(
+            memory[entry.result.first * flit : (entry.result.first + entry.result.flits) * flit]
+            for memory in memories
+        )
+        for entry in issued
+    )

@@ -1,0 +1,66 @@
+"""The simulation model of a platform."""
+
+from __future__ import annotations
+
+from sim_top.configurations import FlowTable
+from sim_top.platform.component import PlatformComponent
+from sim_top.platform.parameters import DATA_TYPES, OPERATORS
+from sim_top.shell import MemoryAttachment, ShellPlan, shell_model
+from sim_top.simulator import Model
+from sw_model.platform import Platform
+from sw_model.topology import DimKind
+
+__all__ = ["flow_tables", "platform_model"]
+
+
+def flow_tables(platform: Platform) -> dict[int, FlowTable]:
+    """By dim, the configuration memories of its switches (FRED dims only)."""
+    kinds = [(t.name.lower(), o.name.lower()) for t in DATA_TYPES for o in OPERATORS]
+    return {
+        number: FlowTable(dim.size, dim.middle_copies, kinds=kinds)
+        for number, dim in enumerate(platform.topology.dims)
+        if dim.kind is DimKind.FRED
+    }
+
+
+def platform_model(
+    platform: Platform, *, waves: bool = False, optimise: str = "-O2"
+) -> Model:
+    """The Verilator model of a platform in its shell; built by ``sim_top.simulator.build``."""
+    component = PlatformComponent(platform)
+    memories = tuple(
+        MemoryAttachment(read=f"memory_read__{rank}", write=f"memory_write__{rank}")
+        for rank in range(platform.topology.npus)
+    )
+    plan = ShellPlan(
+        events=("completion", "fault"),
+        activity="activity",
+        outstanding="outstanding",
+        public=(
+            "doorbell_address",
+            "doorbell_ranks",
+            "doorbell_ring",
+            "configuration_dim",
+            "configuration_index",
+            "configuration_word",
+            "configuration_data",
+            "configuration_write",
+            "completed",
+            "faults",
+            "capture",
+            "counters",
+            "status",
+        ),
+        memories=memories,
+        memory_words=platform.memory.words,
+        read_latency=platform.memory.read_latency,
+        write_latency=platform.memory.write_latency,
+    )
+    return shell_model(
+        component,
+        plan,
+        emission_key=repr(platform),
+        optimise=optimise,
+        waves=waves,
+        blocks=("ace_endpoint",),
+    )
