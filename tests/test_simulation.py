@@ -23,7 +23,7 @@ def experiment() -> Experiment:
 
 
 def test_the_example_at_a_small_scale(experiment) -> None:
-    workload = experiment.load_workload().scaled(Fraction(1, 512), "fp16")
+    workload = experiment.load_workload().scaled(Fraction(1, 128), "fp16")
     runs = {
         scheduler: simulate(experiment.with_schedule(scheduler=scheduler), workload)
         for scheduler in ("baseline", "themis")
