@@ -11,7 +11,7 @@ from collections.abc import Iterable
 
 from sw_model.fred.configuration import Configuration, Flow
 from sw_model.fred.routing import route
-from sw_model.fred.table import entry_words
+from sw_model.fred.table import entry_image
 
 __all__ = ["FlowTable"]
 
@@ -74,6 +74,6 @@ class FlowTable:
                 f"configuration memory, which holds {len(self.entries)} entries"
             ) from None
 
-    def words(self) -> list[tuple[int, ...]]:
-        """By index, the words that the host writes."""
-        return [entry_words(configuration) for configuration in self.entries]
+    def images(self) -> list[int]:
+        """By index, the bits of the entry as the host writes them."""
+        return [entry_image(configuration) for configuration in self.entries]

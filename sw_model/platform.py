@@ -10,14 +10,10 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from sw_model.endpoint.link import minimum_credits
+from sw_model.fred.timing import FRED_TIMING
 from sw_model.topology import DimKind, Topology
 
 __all__ = ["Partition", "EngineParameters", "LinkParameters", "MemoryParameters", "Platform"]
-
-
-_SWITCH_PIPELINE = 64
-"""An allowance for the cycles between a switch's decision to start a packet and its last flit's
-credit; generous, since the buffer is small beside a packet."""
 
 
 @dataclass(frozen=True)
@@ -105,10 +101,11 @@ class Platform:
         Enough to keep one flit per cycle over the round trip; on a FRED dim also a whole packet,
         which virtual cut-through waits for (3-fred *Control*, 7), and the switch's pipeline.
         """
-        flits = minimum_credits(Fraction(1), self.links[dim].latency)
-        if self.topology.dims[dim].kind is DimKind.FRED:
-            flits += self.engine.packet_bytes // self.engine.flit_bytes + 1 + _SWITCH_PIPELINE
-        return flits
+        latency = self.links[dim].latency
+        if self.topology.dims[dim].kind is not DimKind.FRED:
+            return minimum_credits(Fraction(1), latency)
+        packet = self.engine.packet_bytes // self.engine.flit_bytes + 1
+        return FRED_TIMING.output_credits(self.topology.dims[dim].size, packet, latency)
 
     @classmethod
     def from_topology(

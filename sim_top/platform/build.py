@@ -42,8 +42,7 @@ def platform_model(
             "doorbell_ring",
             "configuration_dim",
             "configuration_index",
-            "configuration_word",
-            "configuration_data",
+            "configuration_entry",
             "configuration_write",
             "completed",
             "faults",
@@ -62,5 +61,5 @@ def platform_model(
         emission_key=repr(platform),
         optimise=optimise,
         waves=waves,
-        blocks=("ace_endpoint",),
+        blocks=("ace_endpoint", "fred_switch"),
     )

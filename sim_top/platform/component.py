@@ -32,9 +32,8 @@ class PlatformComponent(wiring.Component):
         When ``doorbell_ring`` flips, the engines of the chosen ranks (one bit each) are told that
         a descriptor lies at that flit of their memory. Rings that come before an engine has
         taken the last one are lost; one cycle in between is enough while its queue has room.
-    configuration_dim, configuration_index, configuration_word, configuration_data,
-    configuration_write : In
-        A word for the configuration memories of the switches of a dim; written when
+    configuration_dim, configuration_index, configuration_entry, configuration_write : In
+        An entry for the configuration memories of the switches of a dim; written when
         ``configuration_write`` flips.
     memory_read, memory_write : Out × NPUs
     completed : Out(array of 16 bits × NPUs)
@@ -63,6 +62,7 @@ class PlatformComponent(wiring.Component):
             if d.kind is DimKind.FRED
         }
         switches = sum(bank.switches for bank in self._banks.values())
+        entry_bits = max((bank.entry_bits for bank in self._banks.values()), default=1)
         super().__init__(
             {
                 "doorbell_address": In(ADDRESS_BITS),
@@ -70,8 +70,7 @@ class PlatformComponent(wiring.Component):
                 "doorbell_ring": In(1),
                 "configuration_dim": In(4),
                 "configuration_index": In(12),
-                "configuration_word": In(8),
-                "configuration_data": In(32),
+                "configuration_entry": In(entry_bits),
                 "configuration_write": In(1),
                 "memory_read": Out(MemoryReadSignature(flit_bytes=flit_bytes)).array(npus),
                 "memory_write": Out(MemoryWriteSignature(flit_bytes=flit_bytes)).array(npus),
@@ -160,8 +159,7 @@ class PlatformComponent(wiring.Component):
             m.submodules[f"switches_{dim}"] = bank
             m.d.comb += [
                 bank.index.eq(self.configuration_index),
-                bank.word.eq(self.configuration_word),
-                bank.data.eq(self.configuration_data),
+                bank.entry.eq(self.configuration_entry),
                 bank.write.eq(
                     (configuration_written ^ self.configuration_write)
                     & (self.configuration_dim == dim)

@@ -63,15 +63,13 @@ class PlatformControl:
         await self.shell.reset(watchdog_limit=watchdog)
         write = 0
         for dim, table in self.flows.items():
-            for index, words in enumerate(table.words()):
-                for number, word in enumerate(words):
-                    write ^= 1
-                    self.shell.write("configuration_dim", dim)
-                    self.shell.write("configuration_index", index)
-                    self.shell.write("configuration_word", number)
-                    self.shell.write("configuration_data", word)
-                    self.shell.write("configuration_write", write)
-                    await self.shell.run(until=self.cycle + 1)
+            for index, entry in enumerate(table.images()):
+                write ^= 1
+                self.shell.write("configuration_dim", dim)
+                self.shell.write("configuration_index", index)
+                self.shell.write("configuration_entry", entry)
+                self.shell.write("configuration_write", write)
+                await self.run(until=self.cycle + 4)
 
     async def load(self, first: int, contents: Sequence[NDArray[np.uint8]]) -> None:
         """Write ``contents[rank]`` to every rank's memory from flit ``first`` on."""

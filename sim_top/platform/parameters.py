@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from rtl.ace.parameters import AceParameters, DimParameters
 from rtl.common.packet import DataType, Operator
+from sw_model.endpoint.timing import ACE_TIMING
 from sw_model.platform import Platform
 from sw_model.topology import DimKind
 
@@ -46,4 +47,5 @@ def engine_parameters(platform: Platform) -> AceParameters:
         queue_depth=engine.queue_depth,
         data_types=DATA_TYPES,
         operators=OPERATORS,
+        adder_depth=ACE_TIMING.adder_depth,
     )
