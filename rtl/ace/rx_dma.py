@@ -54,6 +54,8 @@ class RxDma(wiring.Component):
             raise ValueError(f"write_beats must be a positive integer, not {write_beats!r}")
         self.flit_bytes = flit_bytes
         self.address_bits = address_bits
+        if not isinstance(queue_depth, int) or queue_depth < 1:
+            raise ValueError(f"queue_depth must be a positive integer, not {queue_depth!r}")
         self.queue_depth = queue_depth
         self.write_beats = write_beats
         super().__init__(

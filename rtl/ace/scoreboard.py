@@ -1,7 +1,10 @@
 """Who may use which SRAM buffer: counters of fills and releases (2-ace *Order*, rules 1 and 3)."""
 
-from amaranth.hdl import Array, Module, Signal
-from amaranth.lib import wiring
+from functools import reduce
+from operator import or_
+
+from amaranth.hdl import Module, Signal, unsigned
+from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
 __all__ = ["BUFFER_BITS", "EPOCH_BITS", "BufferEvent", "BufferQuery", "Scoreboard"]
@@ -58,7 +61,7 @@ class Scoreboard(wiring.Component):
     -----
     A count raised in cycle t is seen by the queries of cycle t + 1. Events of one cycle must
     concern different buffers within each kind; that follows from one owner per use. Queries of
-    buffers that do not exist answer as buffer ``buffers - 1`` does.
+    buffers that do not exist have no meaning.
 
     Raises
     ------
@@ -90,17 +93,20 @@ class Scoreboard(wiring.Component):
             ("fills", self.fill, self.filled, 1),
             ("releases", self.release, self.freed, 0),
         )
+        index_bits = max(1, (self.buffers - 1).bit_length())
         for name, events, queries, ahead in kinds:
-            counts = Array(
-                Signal(EPOCH_BITS, name=f"{name}_{number}") for number in range(self.buffers)
+            counts = Signal(data.ArrayLayout(unsigned(EPOCH_BITS), self.buffers), name=name)
+            raised = Signal(1 << index_bits, name=f"raised_{name}")
+            m.d.comb += raised.eq(
+                reduce(or_, (event.valid << event.buffer[:index_bits] for event in events))
             )
-            for event in events:
-                with m.If(event.valid):
-                    m.d.sync += counts[event.buffer].eq(counts[event.buffer] + 1)
+            for number in range(self.buffers):
+                with m.If(raised[number]):
+                    m.d.sync += counts[number].eq(counts[number] + 1)
             for query in queries:
                 expected = Signal(EPOCH_BITS)
                 m.d.comb += [
                     expected.eq(query.epoch + ahead),
-                    query.ok.eq(counts[query.buffer] == expected),
+                    query.ok.eq(counts[query.buffer[:index_bits]] == expected),
                 ]
         return m

@@ -65,6 +65,8 @@ class TxDma(wiring.Component):
             )
         self.flit_bytes = flit_bytes
         self.address_bits = address_bits
+        if not isinstance(queue_depth, int) or queue_depth < 1:
+            raise ValueError(f"queue_depth must be a positive integer, not {queue_depth!r}")
         self.queue_depth = queue_depth
         self.burst_beats = burst_beats
         self.read_beats = read_beats
