@@ -1,7 +1,5 @@
 """Floating-point addition, IEEE-754 round to nearest even, with subnormals."""
 
-from functools import reduce
-from operator import or_
 from types import SimpleNamespace
 
 from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
@@ -153,7 +151,7 @@ class FloatAdder(wiring.Component):
 
         # 3: add magnitudes, or subtract the smaller; the top bit is the carry.
         total = Signal(significand + 5)
-        addend = Cat(s.y, Const(0, 1)) ^ s.subtract.replicate(significand + 4)
+        addend = Mux(s.subtract, ~Cat(s.y, Const(0, 1)), s.y)
         m.d.comb += total.eq(Cat(Const(1, 4), s.x, Const(0, 1)) + Cat(s.subtract, addend))
         s = self._cut(m, 3, total=total[1:], exponent=s.exponent, stop=s.stop, **_tail(s))
 
@@ -175,13 +173,10 @@ class FloatAdder(wiring.Component):
         """The choice of the format in use, whose bit is set; nothing to select among one."""
         if len(choices) == 1:
             return choices[0]
-        return reduce(
-            or_,
-            (
-                Value.cast(choice) & bit.replicate(len(Value.cast(choice)))
-                for bit, choice in zip(selected, choices, strict=True)
-            ),
-        )
+        chosen = choices[-1]
+        for bit, choice in zip(selected, choices[:-1], strict=False):
+            chosen = Mux(bit, choice, chosen)
+        return chosen
 
     def _unpack(self, m: Module, value: Value, selected: Value, name: str) -> SimpleNamespace:
         """Sign, magnitude in the widest format, and whether the exponent is the top one."""
@@ -225,7 +220,7 @@ class FloatAdder(wiring.Component):
         hidden = s.normal[-1]
         rounded = Signal(self.exponent + self.mantissa)
         m.d.comb += rounded.eq(
-            Cat(Const(0, self.mantissa), s.exponent & hidden.replicate(self.exponent))
+            Cat(Const(0, self.mantissa), Mux(hidden, s.exponent, 0))
             + s.normal[4:]
             + self._chosen(s.selected, ups)
         )

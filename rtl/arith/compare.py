@@ -121,4 +121,4 @@ def _is_nan(value: Value, form: FloatFormat) -> Value:
 def _key(half: Value, invert: Value, signed: Value) -> Value:
     """Order-preserving unsigned key of 16 bits, of which the top one is the sign if ``signed``."""
     top = Mux(signed, ~half[15], half[15] ^ invert)
-    return Cat(half[:15] ^ invert.replicate(15), top)
+    return Cat(Mux(invert, ~half[:15], half[:15]), top)

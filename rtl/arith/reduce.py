@@ -225,7 +225,7 @@ class ReduceFlit(wiring.Component):
         load = Signal(self.depth)
         m.d.comb += [
             valid[0].eq(self.valid),
-            load.eq(valid[:-1] & self.enable.replicate(self.depth)),
+            load.eq(Mux(self.enable, valid[:-1], 0)),
             self.o_valid.eq(valid[-1]),
         ]
         behind = Signal(self.depth)
