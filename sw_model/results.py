@@ -229,18 +229,18 @@ class CosimResult:
 
     Attributes
     ----------
-    full_size : the TLM at full size, one run a scheduler
+    full_size : the TLM at full size, one run a schedule; the last is the experiment's own
     scale : of payloads and compute times in what follows
-    tlm, rtl : the same run on both
+    tlm, rtl : the same runs on both
     crosscheck : collective by collective
-    cycles_simulated : of the RTL; the rest of ``rtl.training.total`` was only computed
-    seconds : wall time of the RTL's simulation
+    cycles_simulated : of the RTL, in the experiment's own run; the rest of that run only computed
+    seconds : wall time of that simulation
     """
 
     full_size: tuple[RunResult, ...]
     scale: Fraction
-    tlm: RunResult
-    rtl: RunResult
+    tlm: tuple[RunResult, ...]
+    rtl: tuple[RunResult, ...]
     crosscheck: Crosscheck
     cycles_simulated: int
     seconds: float

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 
 from sw_model.endpoint.dim_engine import DimEngine, Op
 from sw_model.experiment import Experiment
@@ -16,7 +17,15 @@ from sw_model.schedule.options import PlanBook
 from sw_model.training import train
 from sw_model.workload.layers import Workload
 
-__all__ = ["dim_results", "simulate"]
+__all__ = ["TlmRun", "dim_results", "run_result", "simulate", "simulate_on"]
+
+
+@dataclass(frozen=True)
+class TlmRun:
+    """A finished run: what it found, and the backend with its collectives and counters."""
+
+    result: RunResult
+    backend: TlmBackend
 
 
 def simulate(
@@ -28,6 +37,22 @@ def simulate(
     book: PlanBook | None = None,
     progress: Callable[[float], object] | None = None,
 ) -> RunResult:
+    """Run the training loop on the TLM; see :func:`simulate_on`."""
+    run = simulate_on(
+        experiment, workload, label=label, folding=folding, book=book, progress=progress
+    )
+    return run.result
+
+
+def simulate_on(
+    experiment: Experiment,
+    workload: Workload,
+    *,
+    label: str | None = None,
+    folding: Folding = Folding.ALL,
+    book: PlanBook | None = None,
+    progress: Callable[[float], object] | None = None,
+) -> TlmRun:
     """Run the training loop on the TLM.
 
     Parameters
@@ -80,13 +105,14 @@ def simulate(
         dim: union_length((bar.start, bar.end) for bar in activity if bar.dim == dim)
         for dim in range(len(platform.topology.dims))
     }
-    return run_result(
+    result = run_result(
         label or experiment.schedule.scheduler,
         training,
         platform,
         dims=dim_results(platform, backend.counters(), busy),
         activity=activity,
     )
+    return TlmRun(result, backend)
 
 
 def run_result(

@@ -22,6 +22,7 @@ class DimCounters(data.Struct):
     flits_sent, headers_sent, flits_received, reductions : flits
     stall_link, stall_grant, stall_data, stall_operation : cycles
     context_cycles : cycles, summed over contexts in use
+    busy_cycles : cycles with at least one context in use
     """
 
     flits_sent: _count
@@ -33,6 +34,7 @@ class DimCounters(data.Struct):
     stall_data: _count
     stall_operation: _count
     context_cycles: _count
+    busy_cycles: _count
 
 
 EVENTS = {
@@ -120,4 +122,7 @@ class Counters(wiring.Component):
                 counter = self.counts.dims[dim][name]
                 with m.If(amount != 0):
                     m.d.sync += counter.eq(counter + amount)
+            with m.If(self.dim_events[dim].contexts != 0):
+                busy = self.counts.dims[dim].busy_cycles
+                m.d.sync += busy.eq(busy + 1)
         return m

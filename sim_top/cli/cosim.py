@@ -58,6 +58,7 @@ def run(arguments: argparse.Namespace, output: Output) -> bool:
 
     output.data = json_report.cosim_json(result)
     settings = experiment.workload
+    pairs = [run for pair in zip(result.rtl, result.tlm, strict=True) for run in pair]
     small = f"at {result.scale} of the payload"
     output.show(
         tables.workload_table(
@@ -67,10 +68,10 @@ def run(arguments: argparse.Namespace, output: Output) -> bool:
         tables.runs_table("TLM at full size", result.full_size),
         tables.utilisation_table("Dims of the TLM at full size", result.full_size),
         tables.layers_table("Layers that expose most, TLM at full size", result.full_size[-1]),
-        tables.runs_table(f"RTL and TLM {small}", [result.rtl, result.tlm]),
-        tables.utilisation_table(f"Dims {small}", [result.rtl, result.tlm]),
+        tables.runs_table(f"RTL and TLM {small}", pairs),
+        tables.utilisation_table(f"Dims {small}", pairs),
         tables.crosscheck_table(result.crosscheck, rows=12),
-        f"RTL: {result.rtl.training.total:,} cycles, {result.cycles_simulated:,} of them "
+        f"RTL: {result.rtl[-1].training.total:,} cycles, {result.cycles_simulated:,} of them "
         f"simulated in {result.seconds:.1f} s",
     )
     if experiment.output is not None:
@@ -89,7 +90,7 @@ def _save(folder: Path, name: str, result: object, output: Output) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     written = [folder / f"{name}.json"]
     write_whole(written[0], (json.dumps(output.data, indent=2) + "\n").encode())
-    for kind, runs in (("full", result.full_size), ("rtl", (result.rtl, result.tlm))):
+    for kind, runs in (("full", result.full_size), ("rtl", (*result.rtl, *result.tlm))):
         for suffix in (".svg", ".png"):
             written.append(folder / f"{name}_{kind}{suffix}")
             draw_timeline(runs, written[-1])

@@ -97,6 +97,7 @@ class Outcome:
     ----------
     issued : the collectives, in order
     counters : by rank, over the whole run
+    busy : by rank and dim, cycles in which an op was under way
     training : for a :class:`Training` job
     cycles : at the end, in the time of the training loop
     simulated : cycles that were simulated; the rest only computed
@@ -107,6 +108,7 @@ class Outcome:
 
     issued: tuple[Issued, ...]
     counters: tuple[RankCounters, ...]
+    busy: tuple[tuple[int, ...], ...]
     training: TrainingResult | None
     cycles: int
     simulated: int

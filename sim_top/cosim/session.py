@@ -53,9 +53,11 @@ async def _run(dut, job: Job, progress: Path) -> Outcome:  # noqa: ANN001
     seconds = time.perf_counter() - started
     cycles, simulated = backend.now, control.cycle
     issued = backend.issued
+    counters, busy = await control.counters()
     return Outcome(
         issued=issued,
-        counters=await control.counters(),
+        counters=counters,
+        busy=busy,
         training=training,
         cycles=cycles,
         simulated=simulated,
@@ -86,7 +88,7 @@ async def _training(backend: RtlBackend, job: Job, progress: Path) -> TrainingRe
         clock_hz=job.platform.clock_hz,
         data_type=work.data_type,
         compute_scale=work.compute_scale,
-        progress=lambda share: progress.write_text(f"{share:.4f}") and None,
+        progress=lambda share: progress.write_text(f"{share:.4f}"),
     )
 
 

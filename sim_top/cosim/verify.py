@@ -1,4 +1,4 @@
-"""The data that the RTL left in memory, against the plan's replay in NumPy."""
+"""What the RTL did, against the plan's replay in NumPy and against the TLM."""
 
 from __future__ import annotations
 
@@ -8,11 +8,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sim_top.cosim.memory_map import payload
-from sim_top.cosim.outcome import Issued
+from sim_top.cosim.outcome import Issued, Outcome
 from sw_model.collective.plan import CollectivePlan
 from sw_model.collective.replay import replay
+from sw_model.endpoint.counters import RankCounters
+from sw_model.fabric.backend import TlmBackend
+from sw_model.results import CrosscheckCase
 
-__all__ = ["expected_results", "first_difference"]
+__all__ = ["compare", "expected_results", "first_difference"]
 
 
 def expected_results(
@@ -48,3 +51,69 @@ def first_difference(
             f"0x{want} by the plan"
         )
     return None
+
+
+def compare(
+    label: str, outcome: Outcome, backend: TlmBackend, *, seed: int
+) -> list[CrosscheckCase]:
+    """One case for each collective of a run, and one for the whole run.
+
+    Both executors ran the same sequence of collectives, all ranks simulated on both. Counters are
+    those of the whole run, since collectives overlap; so they are judged in the last case, and
+    the others have ``counters_ok`` of that.
+
+    Parameters
+    ----------
+    label : of the run
+    outcome : of the RTL
+    backend : of the TLM, after its run
+    seed : of the payloads
+    """
+    differences = counter_differences(outcome.counters, backend.counters())
+    cases = []
+    for number, (issued, results) in enumerate(zip(outcome.issued, outcome.results, strict=True)):
+        entry = backend.entries[number]
+        if entry.plan != issued.plan:
+            raise ValueError(f"collective {number} must have one plan on both")
+        wrong = first_difference(issued, results, seed=seed, number=number)
+        cases.append(
+            CrosscheckCase(
+                name=f"{label}: {number} {issued.plan.collective.name}",
+                data_ok=wrong is None,
+                counters_ok=not differences,
+                rtl_cycles=issued.cycles,
+                tlm_cycles=max(entry.ended.values()) - max(entry.issued.values()),
+                notes=(wrong,) if wrong else (),
+            )
+        )
+    cases.append(
+        CrosscheckCase(
+            name=f"{label}: whole run",
+            data_ok=all(case.data_ok for case in cases),
+            counters_ok=not differences,
+            rtl_cycles=max((max(i.ended.values()) for i in outcome.issued), default=0),
+            tlm_cycles=max((max(e.ended.values()) for e in backend.entries), default=0),
+            notes=tuple(differences[:8]),
+        )
+    )
+    return cases
+
+
+def counter_differences(
+    rtl: Sequence[RankCounters], tlm: Sequence[RankCounters]
+) -> list[str]:
+    """Every traffic counter that is not the same on both, in words."""
+    out = []
+    for rank, (ours, theirs) in enumerate(zip(rtl, tlm, strict=True)):
+        for name in ("memory_read_bytes", "memory_written_bytes", "descriptor_bytes"):
+            a, b = getattr(ours, name), getattr(theirs, name)
+            if a != b:
+                out.append(f"rank {rank}: {name} is {a:,} on the RTL and {b:,} on the TLM")
+        for dim, (a_dim, b_dim) in enumerate(zip(ours.dims, theirs.dims, strict=True), start=1):
+            for name in ("flits_sent", "flits_received", "headers_sent", "reductions"):
+                a, b = getattr(a_dim, name), getattr(b_dim, name)
+                if a != b:
+                    out.append(
+                        f"rank {rank}, dim {dim}: {name} is {a:,} on the RTL and {b:,} on the TLM"
+                    )
+    return out

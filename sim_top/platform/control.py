@@ -108,13 +108,14 @@ class PlatformControl:
         word = int(self.shell.dut.completed.value)
         return [word >> 16 * rank & 0xFFFF for rank in range(npus)]
 
-    async def counters(self) -> tuple[RankCounters, ...]:
-        """Counters of every rank; takes two cycles."""
+    async def counters(self) -> tuple[tuple[RankCounters, ...], tuple[tuple[int, ...], ...]]:
+        """Of every rank, its counters, and the cycles in which each of its dims had an op under
+        way. Takes two cycles."""
         dims = len(self.platform.topology.dims)
         npus = self.platform.topology.npus
         layout = data.ArrayLayout(engine_counters(dims), npus)
         values = layout.from_bits(await self._captured("counters"))
-        out = []
+        out, busy = [], []
         for rank in range(npus):
             engine, by_dim = values[rank]["engine"], values[rank]["dims"]
             out.append(
@@ -133,7 +134,8 @@ class PlatformControl:
                     ),
                 )
             )
-        return tuple(out)
+            busy.append(tuple(by_dim[dim].busy_cycles for dim in range(dims)))
+        return tuple(out), tuple(busy)
 
     async def _captured(self, port: str) -> int:
         self.shell.write("capture", 1)

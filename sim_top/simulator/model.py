@@ -7,17 +7,18 @@ reached from outside; cocotb's own runner makes all of them public, which costs 
 from __future__ import annotations
 
 import importlib.metadata
-import os
 import re
+import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import cocotb_tools.config
 
-from sim_top.simulator.cache import cached, content_key
+from sim_top.simulator.cache import build_root, cached, content_key
 from sim_top.simulator.toolchain import (
     icarus_version,
+    jobs,
     make_arguments,
     make_environment,
     run_tool,
@@ -195,10 +196,19 @@ def _build_verilator(model: Model, directory: Path) -> None:
         # A build of blocks starts Verilator again through make, by the name in this variable.
         environment=environment | {"MAKEFLAGS": f"-- VM_HIER_VERILATOR={command[0]}"},
     )
-    jobs = os.environ.get("ANTIPHON_JOBS", "1")
+    key = content_key(verilator_version(), repr((model.waves, model.timing, bool(model.blocks))))
+    _copy_runtime(build_root() / "runtime" / key, directory)
     makefile = "Vtop_hier.mk" if model.blocks else "Vtop.mk"
     run_tool(
-        ["make", "-j", jobs, "-f", makefile, *make_arguments(optimise=model.optimise)],
+        ["make", "-j", jobs(), "-f", makefile, *make_arguments(optimise=model.optimise)],
         directory=directory,
         environment=environment | make_environment(),
     )
+    cached("runtime", key, lambda kept: _copy_runtime(directory, kept))
+
+
+def _copy_runtime(source: Path, target: Path) -> None:
+    """Copy Verilator's own object files: they are the same in all models of one kind, and take
+    longer to compile than most models. ``make`` leaves those it finds alone."""
+    for file in sorted(source.glob("verilated*.o")):
+        shutil.copy(file, target)

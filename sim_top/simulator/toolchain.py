@@ -20,6 +20,7 @@ from sim_top.simulator.cache import build_root, locked
 __all__ = [
     "BuildError",
     "icarus_version",
+    "jobs",
     "make_arguments",
     "make_environment",
     "run_tool",
@@ -128,6 +129,13 @@ def make_arguments(*, optimise: str) -> list[str]:
         "OPT_GLOBAL=-O2",
         f"OBJCACHE={shutil.which('ccache') or ''}",
     ]
+
+
+def jobs() -> str:
+    """How many compilers one build may run: ``ANTIPHON_JOBS``, else one beside other tests and as
+    many as there are cores otherwise."""
+    alone = "1" if "PYTEST_XDIST_WORKER" in os.environ else str(os.cpu_count() or 1)
+    return os.environ.get("ANTIPHON_JOBS") or alone
 
 
 def make_environment() -> dict[str, str]:

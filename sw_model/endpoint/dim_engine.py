@@ -248,7 +248,7 @@ class DimEngine:
         number = len(granted)
         granted.append(cycle)
         op = self._contexts[number % self.contexts]
-        if op is not None and op.number == number:
+        if op is not None and op.number == number and op.sends:
             self._prepare(op)
 
     def await_grants(self) -> None:

@@ -93,12 +93,13 @@ def _finite(error: float) -> float | None:
 def cosim_json(result: CosimResult) -> dict[str, Any]:
     """Of a co-simulation: the keys of the RTL's run, and beside them the TLM's runs."""
     return {
-        **run_json(result.rtl),
+        **run_json(result.rtl[-1]),
         "scale": str(result.scale),
-        "rtl_cycles": result.rtl.training.total,
+        "rtl_cycles": result.rtl[-1].training.total,
         "rtl_cycles_simulated": result.cycles_simulated,
         "rtl_seconds": round(result.seconds, 3),
-        "tlm": run_json(result.tlm),
+        "rtl": {run.label: run_json(run) for run in result.rtl},
+        "tlm": {run.label: run_json(run) for run in result.tlm},
         "full_size": {run.label: run_json(run) for run in result.full_size},
         "crosscheck": crosscheck_json(result.crosscheck),
     }
