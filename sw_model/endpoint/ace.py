@@ -46,6 +46,7 @@ class Endpoint:
     ) -> None:
         engine, memory = platform.engine, platform.memory
         self.rank = rank
+        self._kernel = kernel
         self.scoreboard = Scoreboard(engine.buffer_count)
         port = ReadPort(
             kernel,
@@ -84,8 +85,9 @@ class Endpoint:
             queue.command = self.command
         self._compiler = ProgramCompiler(engine, len(self.dims), rank, programs)
 
-    def start(self, plan: CollectivePlan, collective: Any) -> RankCounters:
-        """Ring the doorbell for a collective now; returns what it will count."""
+    def start(self, plan: CollectivePlan, collective: Any, delay: int) -> RankCounters:
+        """Ring the doorbell for a collective, ``delay`` cycles from now; returns what it will
+        count."""
         records, counters = self._compiler.compile(plan)
-        self.command.doorbell(records, collective)
+        self._kernel.after(delay, self.command.doorbell, (records, collective))
         return counters

@@ -150,9 +150,10 @@ class CommandUnit:
         self._asked = 0
         self._arrivals: deque[int] = deque()
 
-    def doorbell(self, records: list[Record], collective: Any) -> None:
-        """A descriptor lies in memory; called in the cycle of the write."""
-        self._pending.append((records, collective))
+    def doorbell(self, descriptor: tuple[list[Record], Any]) -> None:
+        """A descriptor lies in memory: its records, and the collective they belong to. Called in
+        the cycle in which the engine takes the doorbell."""
+        self._pending.append(descriptor)
         if len(self._pending) == 1:
             self.kernel.at(self.kernel.now + self.timing.doorbell, self._begin)
 

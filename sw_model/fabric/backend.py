@@ -70,12 +70,13 @@ class TlmBackend:
         self.folding = folding
         self.kernel = EventKernel()
         self.representative = representatives(self.platform.topology, folding)
+        self.constants = constants or FabricConstants()
         self.network = Network(
             self.kernel,
             self.platform,
-            constants or FabricConstants(),
+            self.constants,
             self.representative,
-            self._complete,
+            self._stored,
             on_op_end,
         )
         self.representatives: Sequence[int] = tuple(self.network.endpoints)
@@ -120,9 +121,11 @@ class TlmBackend:
             self._entered[rank] += 1
             self._unfinished += 1
             entry.issued[rank] = self.now
-            entry.counters[rank] = self.network.endpoints[rank].start(entry.timed, entry)
-            if not plan_has_work(entry.plan):
-                self._complete(rank, entry)
+            if entry.plan.chunks:
+                endpoint = self.network.endpoints[rank]
+                entry.counters[rank] = endpoint.start(entry.timed, entry, self.constants.doorbell)
+            else:
+                self._complete((rank, entry))
         return number
 
     async def wait(self, until: int | None) -> list[Completion]:
@@ -134,7 +137,12 @@ class TlmBackend:
         done, self._completions = self._completions, []
         return done
 
-    def _complete(self, rank: int, entry: Entry) -> None:
+    def _stored(self, rank: int, entry: Entry) -> None:
+        """The engine of ``rank`` offers its completion."""
+        self.kernel.after(self.constants.completion, self._complete, (rank, entry))
+
+    def _complete(self, item: tuple[int, Entry]) -> None:
+        rank, entry = item
         now = self.kernel.now
         entry.ended[rank] = now
         self._unfinished -= 1
@@ -154,8 +162,3 @@ class TlmBackend:
     def describe(self) -> str:
         """Every blocked rank and op, and what it waits for."""
         return blocked(self.kernel.now, self.network, self.entries)
-
-
-def plan_has_work(plan: CollectivePlan) -> bool:
-    """Whether anything is loaded, sent or stored."""
-    return bool(plan.chunks)

@@ -13,8 +13,17 @@ __all__ = ["FabricConstants"]
 
 @dataclass(frozen=True)
 class FabricConstants:
-    """Timing of the engines, the switches and the ends of links."""
+    """Timing of the engines, the switches, the ends of links, and the platform around them.
+
+    Attributes
+    ----------
+    ace, fred, link : see there
+    doorbell : the host's write to the doorbell taken by the engine
+    completion : completion offered by the engine to the host's knowledge of it
+    """
 
     ace: AceTiming = ACE_TIMING
     fred: FredTiming = FRED_TIMING
     link: LinkTiming = LINK_TIMING
+    doorbell: int = 1
+    completion: int = 1
