@@ -365,3 +365,37 @@ class DimEngine:
             self.message(number, step, first, last, flits)
             self.inlet.drained(last)
         self._early = waiting
+
+    # For the watchdog
+
+    def waits(self) -> list[tuple[Op, str]]:
+        """Every op that has started and not ended, and the next to start, with what each waits
+        for."""
+        out = [(op, self._wait_of(op)) for op in self._live]
+        if self._queue:
+            op = self._queue[0]
+            out.append((op, self._start_wait_of(op)))
+        return out
+
+    def _wait_of(self, op: Op) -> str:
+        if op.next < len(op.sends):
+            after = op.sends[op.next].after
+            if self._free == NEVER:
+                return "the link to take the rest of a message"
+            if self._granted is not None and op.number >= len(self._granted):
+                return f"the receiver's grant of message {op.next + 1} of {len(op.sends)}"
+            if after >= 0 and op.first[after] == NEVER:
+                return f"message {after + 1} of {len(op.first)}, which it forwards"
+        missing = [step + 1 for step, cycle in enumerate(op.last) if cycle == NEVER]
+        if missing:
+            return f"messages {missing} of {len(op.last)} to arrive"
+        return "nothing"
+
+    def _start_wait_of(self, op: Op) -> str:
+        holder = self._contexts[op.number % self.contexts]
+        if holder is not None:
+            return f"the context that op {holder.number} has"
+        record, fills = op.record, self.scoreboard.fills
+        if fills[record.buffer] != record.epoch + 1:
+            return f"fill {record.epoch + 1} of its source, buffer {record.buffer}"
+        return f"release {record.target_epoch} of its destination, buffer {record.target}"

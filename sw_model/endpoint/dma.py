@@ -99,8 +99,8 @@ class TxDma:
         if self.idle:
             self.command.became_idle()
 
-    def blocked_on(self) -> Record | None:
-        """The record at the head, for the watchdog."""
+    def head(self) -> Record | None:
+        """The record that is next, for the watchdog."""
         return self._queue[0] if self._queue else None
 
 
@@ -192,6 +192,6 @@ class RxDma:
         if self.idle:
             self.command.became_idle()
 
-    def blocked_on(self) -> Record | None:
-        """The record at the head, for the watchdog."""
+    def head(self) -> Record | None:
+        """The record that is next, for the watchdog."""
         return self._queue[0][0] if self._queue else None
