@@ -30,6 +30,7 @@ from sw_model.collective.interpret import (
 )
 from sw_model.collective.plan import BufferUse, CollectivePlan, Operation, Piece, RankSteps
 from sw_model.schedule.limits import Limits
+from sw_model.topology import Dim, DimKind
 
 __all__ = ["PlanError", "check_plan", "check_slots", "check_steps"]
 
@@ -71,9 +72,13 @@ def check_plan(
         interpreter.load(index)
         _check_capacity(plan, limits, index, 0, interpreter)
         for phase in range(len(chunk.phases)):
+            dim = chunk.phases[phase].dim
             for rank in interpreter.ranks:
-                where = f"chunk {index}, phase {phase} on dim {chunk.phases[phase].dim + 1}"
-                check_steps(source.steps(plan, index, phase, rank), f"{where}, rank {rank}")
+                where = f"chunk {index}, phase {phase} on dim {dim + 1}, rank {rank}"
+                steps = source.steps(plan, index, phase, rank)
+                check_steps(steps, where)
+                coordinate = plan.topology.coordinates(rank)[dim]
+                _check_links(steps, plan.topology.dims[dim], coordinate, where)
             interpreter.op(index, phase)
             _check_capacity(plan, limits, index, phase + 1, interpreter)
         interpreter.store(index)
@@ -259,6 +264,29 @@ def _check_capacity(
         raise PlanError(
             f"chunk {chunk}, position {position}: {largest} quanta in a buffer of {room}"
         )
+
+
+def _check_links(steps: RankSteps, dim: Dim, coordinate: int, where: str) -> None:
+    """Refuse messages between coordinates that no link of the dim joins."""
+
+    def refuse(step: str, sender: int | None, receiver: int | None) -> None:
+        names = ["the switch" if c is None else str(c) for c in (sender, receiver)]
+        kind = {DimKind.RING: "ring", DimKind.FRED: "FRED switch"}[dim.kind]
+        names[0] = names[0] if sender is None else f"coordinate {names[0]}"
+        raise PlanError(f"{where}, {step}: a {kind} has no link from {names[0]} to {names[1]}")
+
+    for number, send in enumerate(steps.sends):
+        if (send.peer is None) == (send.flow is None):
+            raise PlanError(
+                f"{where}, send step {number}: names neither a peer nor a flow, or both"
+            )
+        wrong_ring = dim.kind is DimKind.RING and send.peer != (coordinate + 1) % dim.size
+        if wrong_ring or (dim.kind is DimKind.FRED and send.peer is not None):
+            refuse(f"send step {number}", coordinate, send.peer)
+    for number, receive in enumerate(steps.receives):
+        wrong_ring = dim.kind is DimKind.RING and receive.peer != (coordinate - 1) % dim.size
+        if wrong_ring or (dim.kind is DimKind.FRED and receive.peer is not None):
+            refuse(f"receive step {number}", receive.peer, coordinate)
 
 
 def check_steps(steps: RankSteps, where: str) -> None:

@@ -54,12 +54,12 @@ class Payload:
             return
         if self.quantum > 1 and (not blocks.even or blocks.largest % self.quantum):
             width = self.quantum * self.collective.element_bytes
-            per_rank = "" if self.collective.operation is Operation.ALL_GATHER else " per rank"
+            gather = self.collective.operation is Operation.ALL_GATHER
+            what, where = ("an all-gather", "") if gather else ("a reduce-scatter", " per rank")
             raise InputError(
-                f"the payload of a {self.collective.operation.value} must be whole flits of "
-                f"{width} bytes ({self.quantum} elements){per_rank}, not "
-                f"{self.collective.elements} elements"
-                + (f" over {self.group} ranks" if per_rank else "")
+                f"the payload of {what} must be whole flits of {width} bytes "
+                f"({self.quantum} elements){where}, not {self.collective.elements} elements"
+                + ("" if gather else f" over {self.group} ranks")
             )
 
     @property

@@ -30,6 +30,8 @@ class Rules:
         receive buffer behind each of its outputs
     private_contexts : contexts belong to a (class, dim) and take ops in plan order; broken, the
         dims of a class share ``contexts`` and whoever is first takes one
+    gather_order : behind an all-gather through a switch, a rank sends nothing of a later op before
+        the header of the last message of the all-gather has come in; broken, it does
     grants : a message waits for its receiver's op; broken, it is sent at once, and when its op has
         not started at the receiver it blocks the link
     """
@@ -38,6 +40,7 @@ class Rules:
     queue_depth: int = 8
     switch_slots: int = 1
     private_contexts: bool = True
+    gather_order: bool = True
     grants: bool = True
 
 
@@ -223,12 +226,27 @@ class Engine:
             if step.after is not None and slot.begun <= step.after:
                 continue
             if step.flow is not None:
-                # All members send an op's messages in the same order: never overtake.
-                return (slot, step) if self.credits[dim] else None
+                return (slot, step) if self.credits[dim] and self._in_order(dim, slot) else None
             if self.model.rules.grants and slot.number >= self.granted[dim]:
                 continue
             return slot, step
         return None
+
+    def _in_order(self, dim: int, slot: Slot) -> bool:
+        """Whether nothing that other members still have to send could come after ``slot``.
+
+        Of the flows of an all-gather each has one input, so a quick member could overtake a slow
+        one by a whole op. Where a rank hears more messages than it sends, it waits until it has
+        heard the last of them before it goes on to the next op.
+        """
+        if not self.model.rules.gather_order:
+            return True
+        for older in self.live[dim]:
+            if older is slot:
+                return True
+            if older.total > len(older.sends) and older.begun < older.total:
+                return False
+        raise AssertionError("a started op is live until it ends")
 
     def stuck(self) -> str:
         """Where this engine stands."""

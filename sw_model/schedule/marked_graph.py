@@ -229,6 +229,10 @@ class Model:
         if engine.inbox_busy[dim] or not inbox or not engine.named[dim][inbox[0][0]].started:
             return
         engine.inbox_busy[dim] = True
+        op, credit = engine.named[dim][inbox[0][0]], inbox[0][1]
+        if credit is not None:
+            op.begun += 1
+            self.transmit(engine.rank, dim)
         self.later(engine.rank, self.written, engine, dim)
 
     def written(self, engine: Engine, dim: int) -> None:
@@ -236,7 +240,7 @@ class Model:
         engine.inbox_busy[dim] = False
         op = engine.named[dim][key]
         op.received += 1
-        op.begun = max(op.begun, op.received)
+        op.begun = max(op.begun, op.received)  # without grants its begin can be missed
         if op.following and op.received > op.sends[op.next].after:
             op.following = False
             self.later(engine.rank, self.sent, engine, dim, op)

@@ -1,0 +1,180 @@
+"""Whatever the timing, the ranks finish; and the model of this would notice if they did not."""
+
+from __future__ import annotations
+
+import dataclasses
+import random
+from fractions import Fraction
+
+import pytest
+from plan_cases import OPERATIONS
+
+from sw_model.collective.plan import Collective, CollectivePlan, Operation
+from sw_model.errors import DeadlockError
+from sw_model.schedule.limits import Limits, PlannerState
+from sw_model.schedule.marked_engine import Rules
+from sw_model.schedule.marked_graph import CLASSES, Program, run_program
+from sw_model.schedule.planner import plan_collective
+from sw_model.topology import Dim, DimKind, Topology
+
+RING, FRED = DimKind.RING, DimKind.FRED
+CASES, BLOCKS = 10_000, 10
+
+
+def _case(rng: random.Random) -> tuple[Program, Rules]:
+    """One to three dims, one to three classes, up to two collectives of up to four chunks each,
+    on engines with one to three contexts and buffers; a collective may wait for one of another
+    class, in one program order for all ranks."""
+    dims = rng.choice((1, 2, 2, 2, 3))
+    sizes = [rng.choice({1: (2, 3, 4, 5), 2: (2, 2, 3), 3: (2,)}[dims]) for _ in range(dims)]
+    topology = Topology(
+        tuple(
+            Dim(rng.choice((RING, FRED)), size, Fraction(rng.choice((1, 2, 4))), 0)
+            for size in sizes
+        )
+    )
+    limits = Limits(
+        contexts=rng.choice((1, 1, 2, 3)),
+        buffers=tuple((rng.choice((1, 1, 2, 3)), 1 << 20) for _ in range(2 * dims)),
+    )
+    plans: dict[str, list[CollectivePlan]] = {}
+    for name in rng.choice((("dp",), ("dp",), ("mp", "dp"), CLASSES)):
+        state = PlannerState()
+        plans[name] = [
+            plan_collective(
+                Collective(
+                    rng.choice((Operation.ALL_REDUCE, *OPERATIONS)),
+                    rng.choice((1, 2, 3, 8, 16, 40)),
+                    traffic_class=name,
+                    dims=tuple(d for d in range(dims) if rng.random() < 0.8),
+                ),
+                topology,
+                scheduler=rng.choice(("themis", "baseline")),
+                intra=rng.choice(("fifo", "scf")),
+                chunks=rng.choice((1, 2, 3, 4)),
+                state=state,
+                limits=limits,
+            )
+            for _ in range(rng.choice((1, 1, 2)))
+        ]
+    left = {name: [(name, index) for index in range(len(p))] for name, p in plans.items()}
+    order: list[tuple[str, int]] = []
+    after = {}
+    while any(left.values()):
+        one = left[rng.choice([name for name in left if left[name]])].pop(0)
+        if order and rng.random() < 0.3:
+            after[one] = [rng.choice(order)]
+        order.append(one)
+    rules = Rules(
+        contexts=limits.contexts or 1,
+        queue_depth=rng.choice((1, 2, 4)),
+        switch_slots=rng.choice((1, 2)),
+    )
+    return Program(plans, after), rules
+
+
+@pytest.mark.parametrize("block", range(BLOCKS))
+def test_random_timing_never_deadlocks(block):
+    for seed in range(block * CASES // BLOCKS, (block + 1) * CASES // BLOCKS):
+        rng = random.Random(seed)
+        program, rules = _case(rng)
+        try:
+            run_program(program, rng, rules)
+        except DeadlockError as error:
+            pytest.fail(f"seed {seed}: {error}")
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("block", range(20))
+def test_random_timing_never_deadlocks_wide(block):
+    for seed in range(CASES + block * 5000, CASES + (block + 1) * 5000):
+        rng = random.Random(seed)
+        program, rules = _case(rng)
+        run_program(program, rng, rules)
+
+
+# The test of the test: without a rule, the model gets stuck.
+
+
+def _plan(kinds, sizes, *, contexts, buffers=8, intra="scf"):
+    topology = Topology(
+        tuple(
+            Dim(kind, size, Fraction(bandwidth), 0)
+            for kind, size, bandwidth in zip(kinds, sizes, (2, 1), strict=True)
+        )
+    )
+    limits = Limits(contexts=contexts, buffers=((buffers, 1 << 20),) * 4)
+    return plan_collective(
+        Collective(Operation.ALL_REDUCE, 512, dims=(0, 1)),
+        topology,
+        chunks=8,
+        limits=limits,
+        intra=intra,
+    )
+
+
+def _stuck(plan, rules, seeds=range(10), **options) -> int:
+    stuck = 0
+    for seed in seeds:
+        try:
+            run_program(Program({"dp": [plan]}), random.Random(seed), rules, **options)
+        except DeadlockError:
+            stuck += 1
+    return stuck
+
+
+@pytest.mark.parametrize("kinds", [(RING, RING), (RING, FRED), (FRED, RING), (FRED, FRED)])
+@pytest.mark.parametrize("contexts", [1, 2])
+def test_contexts_in_one_pool_deadlock(kinds, contexts):
+    plan = _plan(kinds, (3, 3), contexts=contexts)
+    assert _stuck(plan, Rules(contexts=contexts)) == 0
+    assert _stuck(plan, Rules(contexts=contexts, private_contexts=False)) >= 5
+
+
+@pytest.mark.parametrize("kinds", [(RING, RING), (RING, FRED), (FRED, FRED)])
+def test_ranks_that_disagree_on_the_order_deadlock(kinds):
+    """Each rank's own plan is a good one; only the orders on the dims differ."""
+    plan = _plan(kinds, (3, 3), contexts=2)
+    other = _plan(kinds, (3, 3), contexts=2, intra="fifo")
+    assert plan.ops != other.ops
+    assert _stuck(other, Rules()) == 0
+    assert _stuck(plan, Rules(), by_rank=lambda rank, p: other if rank == 4 else p) == 10
+
+
+def test_messages_without_a_grant_deadlock():
+    """A later op's message overtakes on a ring, and blocks those that its own op waits for."""
+    plan = _plan((RING, RING), (4, 4), contexts=3, buffers=2)
+    assert _stuck(plan, Rules(contexts=3)) == 0
+    assert _stuck(plan, Rules(contexts=3, grants=False)) >= 2
+
+
+def test_a_deadlock_names_who_is_stuck():
+    plan = _plan((RING, FRED), (3, 3), contexts=1)
+    rules = Rules(contexts=1, private_contexts=False)
+    with pytest.raises(DeadlockError) as error:
+        run_program(Program({"dp": [plan]}), random.Random(0), rules)
+    text = str(error.value)
+    assert "engines are stuck: rank 0, class dp:" in text
+    assert "of dim 1 sent" in text or "of dim 2 sent" in text
+
+
+def test_a_late_rank_only_makes_it_later():
+    """The same draws, but everything at every rank takes its own time: always the same end."""
+    plan = _plan((RING, FRED), (3, 3), contexts=2)
+    ends = {run_program(Program({"dp": [plan]}), random.Random(5)) for _ in range(3)}
+    assert len(ends) == 1
+
+
+@pytest.mark.parametrize("seed", [784, 1114, 5059, 6225])
+def test_gathers_that_overtake_each_other_deadlock(seed):
+    """Found by the random cases: in an all-gather through a switch a quick member is an op ahead
+    of a slow one, and its message blocks a port whose rank cannot start that op yet."""
+    for gather_order in (True, False):
+        rng = random.Random(seed)
+        program, rules = _case(rng)
+        rules = dataclasses.replace(rules, gather_order=gather_order)
+        if gather_order:
+            run_program(program, rng, rules)
+        else:
+            with pytest.raises(DeadlockError):
+                run_program(program, rng, rules)
