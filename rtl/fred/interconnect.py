@@ -102,9 +102,7 @@ class FredInterconnect(wiring.Component):
         size = {"middle_copies": self.middle_copies, "flit_bytes": self.flit_bytes}
         middle = []
         for copy in range(self.middle_copies):
-            inner = FredInterconnect(
-                ports=pairs + odd, middle_copies=self.middle_copies, **adder
-            )
+            inner = FredInterconnect(ports=pairs + odd, middle_copies=self.middle_copies, **adder)
             m.submodules[f"middle_{copy}"] = inner
             middle.append(inner)
 
