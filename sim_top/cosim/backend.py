@@ -66,7 +66,8 @@ class RtlBackend:
         self._entered = [0] * npus  # collectives entered, by rank
         self._running: list[deque[int]] = [deque() for _ in range(npus)]  # in an engine, by rank
         self._counted = [0] * npus  # completions that the engine has counted, by rank
-        self._doorbells: list[tuple[int, list[int]]] = []  # (collective, ranks), not yet rung
+        self._rung = [0] * npus  # doorbells rung, by rank
+        self._doorbells: deque[tuple[int, list[int]]] = deque()  # not yet: (collective, ranks)
         self._empty: list[Completion] = []  # nothing to do: ended at once
 
     @property
@@ -104,9 +105,14 @@ class RtlBackend:
 
     async def wait(self, until: int | None) -> list[Completion]:
         """See :class:`sw_model.backend.Backend`."""
-        for number, ranks in self._doorbells:
-            await self._ring(number, ranks)
-        self._doorbells.clear()
+        rung = False
+        while self._doorbells and self._room(self._doorbells[0][1]):
+            if rung:  # one doorbell in a cycle
+                ended = await self._run(self.now + 1)
+                if ended:
+                    return ended
+            await self._ring(*self._doorbells.popleft())
+            rung = True
         if self._empty:
             ended, self._empty = self._empty, []
             return ended
@@ -116,6 +122,9 @@ class RtlBackend:
             if until is not None:
                 self.ahead += until - self.now
             return []
+        return await self._run(until)
+
+    async def _run(self, until: int | None) -> list[Completion]:
         try:
             await self.control.run(None if until is None else until - self.ahead)
         except PlatformError as error:
@@ -174,8 +183,16 @@ class RtlBackend:
             entry.contents.append(image)
         return entry
 
+    def _room(self, ranks: Sequence[int]) -> bool:
+        """Whether the engines' doorbell queues surely have room: as a driver knows it, by what
+        has completed."""
+        limit = self.control.doorbells
+        return all(self._rung[rank] - self._counted[rank] < limit for rank in ranks)
+
     async def _ring(self, number: int, ranks: Sequence[int]) -> None:
         entry = self._entries[number]
+        for rank in ranks:
+            self._rung[rank] += 1
         if entry.contents:
             await self.control.load(entry.source.first, entry.contents)
             entry.contents.clear()

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from rtl.ace.counters import engine_counters
 from rtl.ace.status import DimStatus, WaitCause
 from sim_top.configurations import FlowTable
+from sim_top.platform.parameters import engine_parameters
 from sim_top.shell.control import Shell, StuckError
 from sw_model.endpoint.counters import DimCounters, RankCounters
 from sw_model.platform import Platform
@@ -43,11 +44,16 @@ class PlatformControl:
     dut : cocotb's handle of the top
     platform : as it was built
     flows : by dim, the configuration memories of the FRED dims
+
+    Attributes
+    ----------
+    doorbells : doorbells that an engine queues
     """
 
     def __init__(self, dut: Any, platform: Platform, flows: Mapping[int, FlowTable]) -> None:
         self.platform = platform
         self.flows = flows
+        self.doorbells = engine_parameters(platform).doorbells
         self.shell = Shell(
             dut, events=("completion", "fault"), flit_bytes=platform.engine.flit_bytes
         )

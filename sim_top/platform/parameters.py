@@ -45,6 +45,7 @@ def engine_parameters(platform: Platform) -> AceParameters:
         packet_bytes=engine.packet_bytes,
         program_steps=engine.program_steps,
         queue_depth=engine.queue_depth,
+        doorbells=16,
         data_types=DATA_TYPES,
         operators=OPERATORS,
         adder_depth=ACE_TIMING.adder_depth,
