@@ -97,7 +97,7 @@ async def random_events(dut):
     _idle(dut)
     await bench.reset()
     counts = {"fill": [0] * p["buffers"], "release": [0] * p["buffers"]}
-    for turn in range(600):
+    for _ in range(600):
         raised = {}
         for kind, ports in (("fill", p["writers"]), ("release", p["readers"])):
             buffers = rng.sample(range(p["buffers"]), ports)

@@ -153,7 +153,7 @@ async def empty_records_and_pieces(dut):
 
 @cocotb.test()
 async def waits_for_a_free_buffer(dut):
-    """Nothing is requested before the buffer is free; then in that cycle. The queue holds its depth."""
+    """Nothing is requested before the buffer is free; then at once. The queue holds its depth."""
     t = _Dma(dut)
     t.scoreboard.free = set()
     await t.bench.reset()

@@ -5,6 +5,7 @@ Parameters: ``rate`` as [numerator, denominator], ``latency``, ``credits``.
 
 from __future__ import annotations
 
+from collections import deque
 from fractions import Fraction
 from typing import Any
 
@@ -46,6 +47,41 @@ class CreditLedger(Part):
         self.most = max(self.most, held)
 
 
+class TransmitterModel(Part):
+    """Credits and rate, cycle by cycle: ``i.ready`` in every cycle, and the count of starving."""
+
+    def __init__(self, dut: Any):
+        self.dut = dut
+        self.clear()
+
+    def clear(self) -> None:
+        """As after a reset."""
+        self.most = RATE.numerator + RATE.denominator - 1
+        self.saved = self.most
+        self.credits = CREDITS
+        self.coming: deque[int] = deque()
+        self.starved = 0
+
+    def sample(self, cycle: int) -> None:
+        """Compare, then move on."""
+        dut = self.dut
+        while self.coming and self.coming[0] == cycle:
+            self.coming.popleft()
+            self.credits += 1
+        rate_open = self.saved >= RATE.denominator
+        ready = rate_open and self.credits > 0
+        assert int(dut.i__ready.value) == ready, f"i.ready in cycle {cycle}"
+        waits = int(dut.i__valid.value)
+        if waits and ready:
+            self.credits -= 1
+            self.saved -= RATE.denominator
+        self.saved = min(self.most, self.saved + RATE.numerator)
+        self.starved += bool(waits and rate_open and not ready)
+        if int(dut.o__valid.value) and int(dut.o__ready.value):
+            back = LINK_TIMING.credit_return + LATENCY + LINK_TIMING.credit_use
+            self.coming.append(cycle + back)
+
+
 class LinkBench(Bench):
     """Wires only: source, sink, grant driver and monitors on all of them."""
 
@@ -58,6 +94,7 @@ class LinkBench(Bench):
         self.left = self.add(StreamMonitor(dut, "o"))
         self.granted = self.add(PulseMonitor(dut.granted))
         self.ledger = self.add(CreditLedger(self.entered, self.left))
+        self.model = self.add(TransmitterModel(dut))
 
     async def deliver(self, count: int, *, limit: int) -> None:
         """Run until ``count`` flits have arrived, and compare them with what was sent."""
@@ -67,6 +104,7 @@ class LinkBench(Bench):
         assert self.left.items == self.entered.items[:count]
         assert not int(self.dut.overrun.value)
         assert int(self.dut.sent.value) == len(self.entered.items)
+        assert int(self.dut.starved.value) == self.model.starved
 
 
 def flits(count: int, purpose: str = "flits") -> list[int]:
@@ -195,7 +233,7 @@ async def reset_in_the_middle(dut: Any) -> None:
         bench.sink.stalls = random_stalls(generator.getrandbits(32), 0.3)
         bench.grants.when = random_stalls(generator.getrandbits(32), 0.5)
         await bench.step(generator.randint(1, 3 * LATENCY + 20))
-        for part in (bench.source, bench.sink, bench.entered, bench.left):
+        for part in (bench.source, bench.sink, bench.entered, bench.left, bench.model):
             part.clear()
         dut.grant.value = 0
         bench.grants = PulseSource(dut.grant)
@@ -208,6 +246,7 @@ async def reset_in_the_middle(dut: Any) -> None:
             bench.left,
             bench.granted,
             bench.ledger,
+            bench.model,
         ]
         await bench.reset(cycles=1)
         bench.sink.stalls = always()

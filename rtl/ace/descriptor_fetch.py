@@ -6,6 +6,7 @@ from amaranth.lib.wiring import In, Out
 
 from rtl.ace.layouts import RECORD_BYTES, RecordKind
 from rtl.ace.memory_port import ADDRESS_BITS, MemoryReadSignature
+from rtl.ace.parameters import check_positive
 from rtl.common.fifo import StreamFifo
 
 __all__ = ["RECORD_BITS", "DescriptorFetch"]
@@ -61,6 +62,7 @@ class DescriptorFetch(wiring.Component):
             raise ValueError(
                 f"window must be a multiple of {per_flit} and at least {2 * burst}, not {window!r}"
             )
+        check_positive("doorbells", doorbells)
         self.flit_bytes = flit_bytes
         self.doorbells = doorbells
         self.window = window

@@ -7,7 +7,7 @@ from fractions import Fraction
 
 from rtl.common.packet import DataType, Operator, flit_layout
 
-__all__ = ["AceParameters", "DimParameters"]
+__all__ = ["AceParameters", "DimParameters", "check_positive", "check_power_of_two"]
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class DimParameters:
         if not isinstance(self.rate, int | Fraction) or not 0 < self.rate <= 1:
             raise ValueError(f"rate must be a Fraction above 0 and at most 1, not {self.rate!r}")
         for name in ("credits", "depth"):
-            _positive(name, getattr(self, name))
+            check_positive(name, getattr(self, name))
 
 
 @dataclass(frozen=True)
@@ -102,9 +102,9 @@ class AceParameters:
             "write_beats",
             "adder_depth",
         ):
-            _positive(name, getattr(self, name))
+            check_positive(name, getattr(self, name))
         for name in ("contexts", "sram_banks"):
-            _power_of_two(name, getattr(self, name))
+            check_power_of_two(name, getattr(self, name))
         if self.sram_flits % self.sram_banks or self.sram_flits > 1 << 20:
             raise ValueError(
                 f"sram_flits must be a multiple of {self.sram_banks} banks of at most 2**20, "
@@ -145,11 +145,13 @@ class AceParameters:
         return self.packet_bytes // self.flit_bytes
 
 
-def _positive(name: str, value: int) -> None:
+def check_positive(name: str, value: object) -> None:
+    """Raise ``ValueError`` unless ``value`` is an integer of at least 1."""
     if not isinstance(value, int) or value < 1:
         raise ValueError(f"{name} must be a positive integer, not {value!r}")
 
 
-def _power_of_two(name: str, value: int) -> None:
+def check_power_of_two(name: str, value: object) -> None:
+    """Raise ``ValueError`` unless ``value`` is a power of two."""
     if not isinstance(value, int) or value < 1 or value & (value - 1):
         raise ValueError(f"{name} must be a power of two, not {value!r}")

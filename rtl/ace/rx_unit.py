@@ -8,6 +8,7 @@ from amaranth.lib.wiring import In, Out
 
 from rtl.ace.contexts import ContextLookup, WrittenEvent, context_bits
 from rtl.ace.layouts import RxStep
+from rtl.ace.parameters import check_positive, check_power_of_two
 from rtl.ace.sram import SramReadSignature, SramWriteSignature
 from rtl.ace.sram_reader import SramReader
 from rtl.ace.tx_unit import ProgramWrite
@@ -69,6 +70,9 @@ class RxUnit(wiring.Component):
         operators: Iterable[Operator],
         adder_depth: int,
     ):
+        check_power_of_two("contexts", contexts)
+        check_positive("program_steps", program_steps)
+        check_positive("adder_depth", adder_depth)
         self.flit_bytes = flit_bytes
         self.address_bits = address_bits
         self.contexts = contexts

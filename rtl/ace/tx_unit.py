@@ -13,6 +13,7 @@ from rtl.ace.contexts import (
     oldest_first,
 )
 from rtl.ace.layouts import TxStep
+from rtl.ace.parameters import check_positive, check_power_of_two
 from rtl.ace.sram import SramReadSignature, SramWriteSignature
 from rtl.ace.sram_reader import SramReader
 from rtl.common.fifo import StreamFifo
@@ -85,6 +86,9 @@ class TxUnit(wiring.Component):
         program_steps: int,
         grants: bool,
     ):
+        check_power_of_two("contexts", contexts)
+        check_positive("program_steps", program_steps)
+        check_positive("packet_flits", packet_flits)
         self.flit_bytes = flit_bytes
         self.address_bits = address_bits
         self.contexts = contexts

@@ -1,0 +1,469 @@
+"""A dim engine between two SRAM models, a link and a scoreboard."""
+
+import cocotb
+import numpy as np
+
+from rtl.ace.layouts import Op, RecordKind, RxStep, TxStep
+from rtl.ace.status import DimEvents, DimStatus, WaitCause
+from rtl.common.packet import DataType, PacketHeader
+from sw_model.endpoint.timing import ACE_TIMING
+from testbenches import parameters, random_generator, seed
+from testbenches.ace_memories import SramReadPort, SramWritePort
+from testbenches.ace_records import encode
+from testbenches.bench import Bench, Part
+from testbenches.streams import (
+    StreamMonitor,
+    StreamSink,
+    StreamSource,
+    always,
+    random_stalls,
+    stall_pattern,
+)
+
+_DATA = (1 << 128) - 1
+_HEAD, _LAST = 1 << 128, 1 << 129
+_T = ACE_TIMING
+
+
+def _flit_sum(a: int, b: int) -> int:
+    """INT32 sum of two flits."""
+    x, y = (np.frombuffer(v.to_bytes(16, "little"), "<u4") for v in (a, b))
+    return int.from_bytes((x + y).astype("<u4").tobytes(), "little")
+
+
+class _Signals(Part):
+    """The engine's single wires: scoreboard answers, grants, and when pulses were seen."""
+
+    def __init__(self, dut):
+        self.dut = dut
+        self.filled = True
+        self.freed = True
+        self.grants: set[int] = set()
+        self.seen: dict[str, list[int]] = {"grant": [], "fill": [], "release": []}
+        self.buffers: dict[str, list[int]] = {"fill": [], "release": []}
+        self.status = None
+        self.counts = dict.fromkeys((name for name, _ in DimEvents.as_shape()), 0)
+        for name in ("filled__ok", "freed__ok", "granted"):
+            getattr(dut, name).value = 0
+
+    def drive(self, cycle):
+        self.dut.filled__ok.value = int(self.filled)
+        self.dut.freed__ok.value = int(self.freed)
+        self.dut.granted.value = int(cycle in self.grants)
+
+    def sample(self, cycle):
+        if int(self.dut.grant.value):
+            self.seen["grant"].append(cycle)
+        for kind in ("fill", "release"):
+            if int(getattr(self.dut, f"{kind}__valid").value):
+                self.seen[kind].append(cycle)
+                self.buffers[kind].append(int(getattr(self.dut, f"{kind}__buffer").value))
+        self.status = DimStatus.from_bits(int(self.dut.status.value))
+        events = DimEvents.from_bits(int(self.dut.events.value))
+        for name in self.counts:
+            self.counts[name] += int(events[name])
+
+
+class _Engine:
+    def __init__(self, dut, *, stalls=0.0):
+        self.dut = dut
+        bits = parameters()["address_bits"]
+        self.bench = Bench(dut)
+
+        def pauses(number):
+            return random_stalls(seed() + number, stalls)
+
+        self.sram = {a: (a * 0x9E3779B97F4A7C15F39CC0605CEDC835) & _DATA for a in range(1 << bits)}
+        self.signals = self.bench.add(_Signals(dut))
+        self.ops = self.bench.add(StreamSource(dut, "op"))
+        self.source = self.bench.add(StreamSource(dut, "i", stalls=pauses(1)))
+        self.sink = self.bench.add(StreamSink(dut, "o", stalls=pauses(2)))
+        self.tx_read = self.bench.add(SramReadPort(dut, "tx_read", self.sram, stalls=pauses(3)))
+        self.rx_read = self.bench.add(SramReadPort(dut, "rx_read", self.sram, stalls=pauses(4)))
+        self.tx_write = self.bench.add(
+            SramWritePort(dut, "tx_write", self.sram, address_bits=bits, stalls=pauses(5))
+        )
+        self.rx_write = self.bench.add(
+            SramWritePort(dut, "rx_write", self.sram, address_bits=bits, stalls=pauses(6))
+        )
+        for name in ("op", "i", "o", "tx_read__request", "tx_write__request", "rx_write__request"):
+            self.bench.add(StreamMonitor(dut, name))
+        for kind in ("tx", "rx"):
+            getattr(dut, f"{kind}_program__valid").value = 0
+
+    async def begin(self, sends=(), receives=()):
+        """Reset and write the programs, from step 0 on."""
+        await self.bench.reset()
+        for kind, layout, steps in (("tx", TxStep, sends), ("rx", RxStep, receives)):
+            for index, step in enumerate(steps):
+                getattr(self.dut, f"{kind}_program__valid").value = 1
+                getattr(self.dut, f"{kind}_program__index").value = index
+                default = {"last_bytes": 16} if kind == "tx" else {}
+                word = encode(layout, default | step)
+                getattr(self.dut, f"{kind}_program__step").value = word
+                await self.bench.step()
+            getattr(self.dut, f"{kind}_program__valid").value = 0
+
+    def op(self, sends=0, receives=0, *, tx=0, rx=0, source=0, destination=0, **values):
+        default = {"kind": RecordKind.OP, "data_type": DataType.INT32, "collective": 9}
+        default |= {"tx_program": tx, "tx_count": sends, "rx_program": rx, "rx_count": receives}
+        default |= {"source_address": source, "destination_address": destination}
+        self.ops.send([encode(Op, default | values)])
+
+    def message(self, op, step, flits, *, packet=None, sequence=0):
+        """Queue a message at the input, cut into packets."""
+        packet = packet or len(flits)
+        for begin in range(0, len(flits), packet):
+            part = flits[begin : begin + packet]
+            values = {"op": op, "step": step, "sequence": sequence + begin}
+            values |= {"length": 16 * len(part), "last": int(begin + packet >= len(flits))}
+            self.source.send([encode(PacketHeader, values) | _HEAD])
+            self.source.send(
+                [flit | (_LAST if i == len(part) - 1 else 0) for i, flit in enumerate(part)]
+            )
+
+    async def ended(self, count, limit=3000):
+        await self.bench.until(
+            lambda: len(self.signals.seen["fill"]) == count,
+            limit=limit,
+            stuck=f"{len(self.signals.seen['fill'])} of {count} ops ended: {self.signals.status}",
+        )
+        await self.bench.step(3)
+
+    def packets(self):
+        """What was sent: (header, payload) per packet."""
+        out = []
+        for flit in self.sink.items:
+            if flit & _HEAD:
+                out.append((PacketHeader.from_bits(flit & _DATA), []))
+                assert not flit & _LAST
+            else:
+                out[-1][1].append(flit & _DATA)
+        return out
+
+
+@cocotb.test()
+async def one_message_cycle_by_cycle(dut):
+    """From the record to the flits, and from the last flit to the end of the op."""
+    t = _Engine(dut)
+    t.signals.grants = {0}
+    await t.begin([{"offset": 3, "length": 4, "step": 5, "configuration": 77}])
+    t.op(1, source=32, source_epoch=0, destination=64, traffic_class=2)
+    await t.ended(1)
+    start = t.ops.cycles[0] + _T.queue
+    assert t.signals.seen["grant"] == [start]
+    header = start + _T.first_step + _T.transmit
+    assert t.sink.cycles == list(range(header, header + 5))
+    assert _T.payload == _T.transmit + 1
+    end = header + 4 + _T.sent_end - 1  # seen one cycle behind the pulse
+    assert t.signals.seen["fill"] == t.signals.seen["release"] == [end]
+    (packet,) = t.packets()
+    assert packet[1] == [t.sram[35 + i] for i in range(4)]
+    head = packet[0]
+    assert (head.op, head.step, head.sequence, head.length, head.last) == (0, 5, 0, 64, 1)
+    assert (head.traffic_class, head.data_type, head.collective) == (2, DataType.INT32, 9)
+    assert head.configuration == 77
+    assert t.sink.items[-1] & _LAST
+
+
+@cocotb.test()
+async def a_message_is_cut_into_packets(dut):
+    """Headers in band, no bubble, the last packet's bytes."""
+    t = _Engine(dut)
+    t.signals.grants = {0}
+    limit = parameters()["packet_flits"]
+    await t.begin([{"offset": 0, "length": 2 * limit + 1, "last_bytes": 3}])
+    t.op(1)
+    await t.ended(1)
+    heads = [head for head, _ in t.packets()]
+    assert [h.sequence for h in heads] == [0, limit, 2 * limit]
+    assert [h.length for h in heads] == [16 * limit, 16 * limit, 3]
+    assert [h.last for h in heads] == [0, 0, 1]
+    first = t.sink.cycles[0]
+    assert t.sink.cycles == list(range(first, first + 2 * limit + 4))
+
+
+@cocotb.test()
+async def no_bubble_between_messages(dut):
+    """Messages of one op with two flits or more follow one another without a gap."""
+    t = _Engine(dut)
+    t.signals.grants = {0}
+    lengths = (2, 3, 2, 2, 4, 2)
+    await t.begin([{"offset": 8 * n, "length": length} for n, length in enumerate(lengths)])
+    t.op(len(lengths))
+    await t.ended(1)
+    first = t.sink.cycles[0]
+    assert t.sink.cycles == list(range(first, first + sum(lengths) + len(lengths)))
+    sent = [payload for _, payload in t.packets()]
+    assert sent == [[t.sram[8 * n + i] for i in range(k)] for n, k in enumerate(lengths)]
+
+
+@cocotb.test()
+async def one_flit_messages_of_several_ops(dut):
+    """With enough contexts even the shortest messages leave no gap; oldest op first."""
+    t = _Engine(dut)
+    contexts = parameters()["contexts"]
+    t.signals.grants = set(range(contexts))
+    await t.begin([{"offset": n, "length": 1, "step": n} for n in range(4)])
+    for number in range(contexts):
+        t.op(4, source=8 * number)
+    await t.ended(contexts)
+    order = [(head.op, head.step) for head, _ in t.packets()]
+    assert sorted(order) == [(o, s) for o in range(contexts) for s in range(4)]
+    for op in range(contexts):
+        assert [s for o, s in order if o == op] == [0, 1, 2, 3]
+    if contexts >= 4:
+        gaps = np.diff(t.sink.cycles[4:])
+        assert gaps.max() == 1
+
+
+@cocotb.test()
+async def waits_for_its_grant(dut):
+    """A grant in cycle g lets the header out at g + granted + transmit; grants count ahead."""
+    t = _Engine(dut)
+    await t.begin([{"offset": 0, "length": 2}])
+    t.op(1)
+    await t.bench.step(30)
+    assert t.sink.items == []
+    assert t.signals.status.cause == WaitCause.GRANT
+    granted = t.bench.cycle
+    t.signals.grants |= {granted, granted + 1}
+    await t.ended(1)
+    assert t.sink.cycles[0] == granted + _T.granted + _T.transmit
+    t.op(1)
+    await t.ended(2)
+    assert len(t.sink.items) == 6
+    t.op(1)
+    await t.bench.step(30)
+    assert len(t.sink.items) == 6
+
+
+@cocotb.test()
+async def received_flits_are_reduced_and_stored(dut):
+    """Into the source in place, or into the destination; at the cycle they must be written."""
+    t = _Engine(dut)
+    receives = [
+        {"reduce": 1, "offset": 2, "write_offset": 2, "length": 3},
+        {"reduce": 1, "offset": 6, "write_offset": 1, "into_destination": 1, "length": 3},
+        {"write_offset": 8, "into_destination": 1, "length": 2},
+    ]
+    await t.begin([], receives)
+    t.op(0, 3, source=16, destination=48)
+    before = dict(t.sram)
+    await t.bench.step(4)
+    for step, length in enumerate((3, 3, 2)):
+        t.message(0, step, [(1 << 96) + 7 * (10 * step + i) for i in range(length)])
+    await t.ended(1)
+    payload = [
+        c for c, n in zip(t.source.cycles, (0, 1, 1, 1, 0, 1, 1, 1, 0, 1, 1), strict=True) if n
+    ]
+    assert t.source.cycles == list(range(t.source.cycles[0], t.source.cycles[0] + 11))
+    assert t.rx_write.cycles == [c + _T.receive for c in payload]
+    assert t.rx_write.writes == (
+        [(18 + i, _flit_sum(before[18 + i], (1 << 96) + 7 * i)) for i in range(3)]
+        + [(49 + i, _flit_sum(before[22 + i], (1 << 96) + 7 * (10 + i))) for i in range(3)]
+        + [(56 + i, (1 << 96) + 7 * (20 + i)) for i in range(2)]
+    )
+    assert t.signals.seen["fill"] == [t.rx_write.cycles[-1] + _T.received_end - 1]
+    assert t.signals.counts["reduced"] == 6
+    assert t.signals.counts["flit_received"] == 11
+
+
+@cocotb.test()
+async def chases_what_arrives(dut):
+    """A forwarded message follows the arriving one, flit by flit, at a fixed distance."""
+    t = _Engine(dut)
+    t.signals.grants = {0}
+    n = parameters()["packet_flits"]
+    await t.begin(
+        [{"from_destination": 1, "offset": 4, "length": n, "chase": 1, "after": 0, "step": 1}],
+        [{"write_offset": 4, "into_destination": 1, "length": n}],
+    )
+    t.op(1, 1, destination=64)
+    await t.bench.step(20)
+    assert t.signals.status.cause == WaitCause.DATA
+    t.source.stalls = stall_pattern([False] * 4 + [True] * 20)
+    t.message(0, 0, list(range(100, 100 + n)))
+    await t.ended(1)
+    written = t.rx_write.cycles
+    header = written[0] + _T.chase + _T.transmit
+    assert t.sink.cycles[0] == header
+    expected = []
+    for cycle in written:
+        previous = expected[-1] if expected else header
+        expected.append(max(previous + 1, cycle + _T.chase_last))
+    assert t.sink.cycles[1:] == expected
+    assert t.packets()[0][1] == list(range(100, 100 + n))
+    assert t.signals.counts["stall_data"] > 15
+
+
+@cocotb.test()
+async def copies_what_it_sends(dut):
+    """``copy`` also writes the flits to the destination buffer; the op ends when they are there."""
+    t = _Engine(dut)
+    t.signals.grants = {0}
+    await t.begin([{"offset": 1, "length": 6, "copy": 1, "copy_offset": 10}])
+    t.op(1, source=8, destination=100)
+    t.tx_write.stalls = stall_pattern([True] * 60)
+    await t.bench.step(55)
+    assert t.signals.seen["fill"] == []
+    await t.ended(1)
+    assert t.tx_write.writes == [(110 + i, t.sram[9 + i]) for i in range(6)]
+    assert t.packets()[0][1] == [t.sram[9 + i] for i in range(6)]
+
+
+@cocotb.test()
+async def a_stalled_link_stops_reading(dut):
+    """Exactly ``run_ahead`` flits are taken up in front of a link that takes none."""
+    t = _Engine(dut)
+    t.signals.grants = {0}
+    t.sink.stalls = always()
+    await t.begin([{"offset": 0, "length": 12}])
+    t.op(1)
+    await t.bench.step(40)
+    assert len(t.tx_read.cycles) == _T.run_ahead - 1  # and a header
+    assert t.signals.status.cause == WaitCause.LINK
+    t.sink.stalls = random_stalls(seed(), 0.0)
+    await t.ended(1)
+    assert len(t.sink.items) == 14
+
+
+@cocotb.test()
+async def a_message_for_an_op_to_come_waits(dut):
+    """It is not lost and not written; it goes on when the op starts."""
+    t = _Engine(dut)
+    t.signals.filled = False
+    await t.begin([], [{"write_offset": 0, "into_destination": 1, "length": 2}])
+    t.message(0, 0, [5, 6])
+    t.op(0, 1, destination=32)
+    await t.bench.step(20)
+    assert t.source.cycles == []
+    assert t.signals.status.cause == WaitCause.OPERATION
+    assert t.signals.status.start_cause == WaitCause.SOURCE
+    t.signals.filled = True
+    started = t.bench.cycle
+    await t.ended(1)
+    assert t.signals.seen["grant"] == [started]
+    assert t.source.cycles[0] == started + 1
+    assert t.rx_write.writes == [(32, 5), (33, 6)]
+
+
+@cocotb.test()
+async def ops_start_in_order_when_all_is_there(dut):
+    """Source, destination and context, each named while it is missing."""
+    t = _Engine(dut)
+    contexts = parameters()["contexts"]
+    await t.begin([], [{"write_offset": 0, "into_destination": 1, "length": 1}])
+    t.signals.freed = False
+    for number in range(contexts + 2):
+        t.op(0, 1, destination=number, source=number + 20, source_epoch=3)
+    await t.bench.step(10)
+    assert t.signals.seen["grant"] == []
+    assert t.signals.status.start_cause == WaitCause.DESTINATION
+    t.signals.freed = True
+    await t.bench.step(10 + contexts)
+    assert len(t.signals.seen["grant"]) == contexts
+    assert t.signals.status.start_cause == WaitCause.CONTEXT
+    assert t.signals.status.cause == WaitCause.RECEIVE
+    if contexts > 1:  # the last of them ends first, but the first one's context is next
+        t.message(contexts - 1, 0, [1])
+        await t.ended(1)
+        assert len(t.signals.seen["grant"]) == contexts
+    t.message(0, 0, [1])
+    await t.bench.until(lambda: len(t.signals.seen["grant"]) > contexts, limit=50, stuck="no start")
+    end = t.signals.seen["fill"][-1]
+    assert t.signals.seen["grant"][contexts] == end + 1
+
+
+@cocotb.test()
+async def an_empty_op_just_passes_its_buffer_on(dut):
+    """No step at all."""
+    t = _Engine(dut)
+    await t.begin()
+    t.op(source=1, destination=2)
+    await t.ended(1)
+    assert t.signals.seen["fill"] == [t.signals.seen["grant"][0] + 1]
+    assert int(dut.idle.value) == 1
+
+
+@cocotb.test()
+async def packets_of_two_ops_interleave(dut):
+    """Packets of two messages in turn, as a network may deliver them, all go to their places."""
+    t = _Engine(dut)
+    if parameters()["contexts"] < 2:
+        return
+    await t.begin([], [{"write_offset": 0, "into_destination": 1, "length": 4}])
+    t.op(0, 1, destination=32)
+    t.op(0, 1, destination=64)
+    await t.bench.step(5)
+    for begin in (0, 2):
+        for op in (0, 1):
+            values = {"op": op, "sequence": begin, "length": 32, "last": int(begin == 2)}
+            t.source.send([encode(PacketHeader, values) | _HEAD])
+            t.source.send([100 * op + begin, 100 * op + begin + 1 | _LAST])
+    await t.ended(2)
+    assert [t.sram[32 + i] for i in range(4)] == [0, 1, 2, 3]
+    assert [t.sram[64 + i] for i in range(4)] == [100, 101, 102, 103]
+
+
+@cocotb.test()
+async def random_ops(dut):
+    """Random steps, messages and stalls; every message, write and end against a model."""
+    t = _Engine(dut, stalls=0.3)
+    rng = random_generator("dim_engine")
+    receives, sends = [], []
+    for _ in range(8):
+        length = rng.randint(1, 12)
+        sends.append(
+            {
+                "offset": rng.randint(0, 8),
+                "length": length,
+                "copy": rng.randrange(2),
+                "copy_offset": 32,
+                "step": rng.randrange(256),
+            }
+        )
+        receives.append(
+            {
+                "reduce": rng.randrange(2),
+                "into_destination": 1,
+                "offset": rng.randint(0, 8),
+                "write_offset": rng.randint(0, 8),
+                "length": length,
+            }
+        )
+    await t.begin(sends, receives)
+    t.signals.grants = {t.bench.cycle + 3 * k + 1 for k in range(40)}
+    contexts = parameters()["contexts"]
+    model = dict(t.sram)
+    expected_sent = []
+    for number in range(24):
+        slot = number % (2 * contexts)
+        source, destination = 512 + 64 * slot, 1024 + 64 * slot
+        tx, tx_count = rng.randrange(6), rng.randint(0, 2)
+        rx, rx_count = rng.randrange(6), rng.randint(0, 2)
+        t.op(tx_count, rx_count, tx=tx, rx=rx, source=source, destination=destination)
+        for step in sends[tx : tx + tx_count]:
+            data = [model[source + step["offset"] + i] for i in range(step["length"])]
+            expected_sent.append((number, step["step"], data))
+            if step["copy"]:
+                model |= {destination + 32 + i: d for i, d in enumerate(data)}
+        for index, step in enumerate(receives[rx : rx + rx_count]):
+            flits = [rng.getrandbits(128) for _ in range(step["length"])]
+            t.message(number, index, flits, packet=rng.randint(1, 8))
+            for i, flit in enumerate(flits):
+                if step["reduce"]:
+                    flit = _flit_sum(model[source + step["offset"] + i], flit)
+                model[destination + step["write_offset"] + i] = flit
+    await t.ended(24, limit=8000)
+    sent: dict[tuple[int, int], list] = {}
+    for head, payload in t.packets():
+        sent.setdefault((int(head.op), int(head.step)), []).append((int(head.sequence), payload))
+    got = sorted(
+        (op, step, [f for _, p in sorted(parts, key=lambda x: x[0]) for f in p])
+        for (op, step), parts in sent.items()
+        if len({s for s, _ in parts}) == len(parts)
+    )
+    once = [e for e in expected_sent if sum(x[:2] == e[:2] for x in expected_sent) == 1]
+    assert [e for e in sorted(once) if e not in got] == []
+    assert t.sram == model
