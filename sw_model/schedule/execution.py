@@ -78,7 +78,7 @@ class Execution:
     end: int
 
 
-_PORT, _OP, _LOADER, _LOADED, _STORER, _STORED, _CONTEXT = range(7)
+_PORT, _OP, _LOADER, _LOADED, _STORER, _STORED = range(6)
 
 
 def execute(
