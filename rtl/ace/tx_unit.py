@@ -37,13 +37,16 @@ class TxUnit(wiring.Component):
     to its end, cut into packets of at most ``packet_flits``, each behind its header. A message
     that chases sends flit i when the receiver has written flit i.
 
+    Without grants (FRED dims) no op passes an older one that has messages left: all inputs of a
+    switch must send in one order (3-fred *Control*, 6).
+
     Parameters
     ----------
     flit_bytes, address_bits : of flits, and of the SRAM
     contexts : a power of two
     packet_flits : payload flits of a full packet
     program_steps : size of the send program memory
-    grants : wait for one pulse of ``granted`` per op, in op order
+    grants : wait for one pulse of ``granted`` per op, in op order; else send in op order
 
     Members
     -------
@@ -286,6 +289,14 @@ class TxUnit(wiring.Component):
 
         # Choose.
         ready = Signal(self.contexts)
+        unsent = Signal(self.contexts)
+        for context in range(self.contexts):
+            m.d.comb += unsent[context].eq(
+                held[context]
+                | (left[context] != 0)
+                | (fetching & (fetching_context == context))
+            )
+        first_unsent, _ = oldest_first(m, unsent, self.next, name="first_unsent")
         granted_ops = Signal(16)
         m.d.sync += granted_ops.eq(granted_ops + self.granted)
         for context in range(self.contexts):
@@ -299,7 +310,7 @@ class TxUnit(wiring.Component):
                     granted.eq((ahead != 0) & ~ahead[-1]),
                 ]
             else:
-                m.d.comb += granted.eq(1)
+                m.d.comb += granted.eq(first_unsent == context)
             m.d.comb += [
                 arrived.eq(
                     ~chases[context]

@@ -285,12 +285,16 @@ class DimEngine:
             self.kernel.decide(cycle, self._choose, cycle)
 
     def _choose(self, cycle: int) -> None:
-        """Begin the next message of the oldest op that has one ready."""
+        """Begin the next message of the oldest op that has one ready. On a FRED dim no op passes an
+        older one: all inputs of a switch send in one order."""
         if cycle != self._wake:
             return
         self._wake = NEVER
         soonest = NEVER
-        for op in self._live:
+        candidates = self._live
+        if self._granted is None:
+            candidates = [op for op in self._live if op.next < len(op.sends)][:1]
+        for op in candidates:
             ready = op.ready
             if ready <= cycle:
                 op.ready = NEVER
