@@ -115,18 +115,8 @@ class CommandUnit:
     """
 
     __slots__ = (
-        "_arrivals",
-        "_asked",
-        "_collective",
-        "_pending",
-        "_position",
-        "_records",
-        "beats",
-        "blocked",
-        "kernel",
-        "port",
-        "timing",
-        "units",
+        "_arrivals", "_asked", "_collective", "_pending", "_position", "_records", "beats",
+        "blocked", "kernel", "port", "timing", "units",
     )  # fmt: skip
 
     def __init__(

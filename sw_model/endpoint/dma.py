@@ -19,17 +19,8 @@ class TxDma:
     """Loads chunks in record order; the next load's requests follow the last one's directly."""
 
     __slots__ = (
-        "_depth",
-        "_flying",
-        "_full",
-        "_queue",
-        "busy_flits",
-        "command",
-        "kernel",
-        "port",
-        "room",
-        "scoreboard",
-        "timing",
+        "_depth", "_flying", "_full", "_queue", "busy_flits", "command", "kernel", "port", "room",
+        "scoreboard", "timing",
     )  # fmt: skip
 
     def __init__(
@@ -114,16 +105,8 @@ class RxDma:
     """
 
     __slots__ = (
-        "_flying",
-        "_queue",
-        "busy_flits",
-        "command",
-        "complete",
-        "kernel",
-        "room",
-        "scoreboard",
-        "timing",
-        "write_latency",
+        "_flying", "_queue", "busy_flits", "command", "complete", "kernel", "room", "scoreboard",
+        "timing", "write_latency",
     )  # fmt: skip
 
     def __init__(

@@ -105,15 +105,15 @@ class _ProgramMemory:
         self.used = 0
         self.held: set[tuple] = set()
 
-    def place(self, steps: tuple) -> int | None:
-        """Steps to be written for a program; None where it has no room."""
-        if steps in self.held:
+    def place(self, program: tuple, steps: int) -> int | None:
+        """Steps to be written for a program of ``steps``; None where it has no room."""
+        if program in self.held:
             return 0
-        if self.used + len(steps) > self.size:
+        if self.used + steps > self.size:
             return None
-        self.used += len(steps)
-        self.held.add(steps)
-        return len(steps)
+        self.used += steps
+        self.held.add(program)
+        return steps
 
     def clear(self) -> None:
         self.used = 0
@@ -262,13 +262,13 @@ class ProgramCompiler:
         program = ops.get(key)
         if program is None:
             steps = rank_steps(plan, slot.chunk, slot.phase, self.rank)
-            if not self._write(dim, steps, records):
+            if not self._write(plan, dim, steps, records):
                 records.append(Record(Unit.FENCE))
                 for memory in self._memories:
                     memory[0].clear()
                     memory[1].clear()
                 ops.clear()
-                if not self._write(dim, steps, records):
+                if not self._write(plan, dim, steps, records):
                     raise ValueError(
                         f"program_steps must be at least "
                         f"{max(len(steps.sends), len(steps.receives))} on dim {dim + 1}, "
@@ -289,11 +289,20 @@ class ProgramCompiler:
             )
         )
 
-    def _write(self, dim: int, steps: RankSteps, records: list[Record]) -> bool:
-        """Records that write the step programs of an op; False where they have no room."""
-        for memory, program in zip(self._memories[dim], (steps.sends, steps.receives), strict=True):
-            new = memory.place(program)
+    def _write(self, plan: CollectivePlan, dim: int, steps: RankSteps, records: list) -> bool:
+        """Records that write the step programs of an op; False where one of them has no room."""
+        request = plan.collective
+        # The configuration that a flow's messages name depends on what is reduced, and how.
+        kind = (request.data_type, request.operator) if steps.sends and steps.sends[0].flow else ()
+        sends, receives = self._memories[dim]
+        fits = True
+        for memory, program, key in (
+            (sends, steps.sends, (steps.sends, kind)),
+            (receives, steps.receives, steps.receives),
+        ):
+            new = memory.place(key, len(program))
             if new is None:
-                return False
-            records.extend([_PROGRAM] * new)
-        return True
+                fits = False
+            else:
+                records.extend([_PROGRAM] * new)
+        return fits

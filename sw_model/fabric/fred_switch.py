@@ -48,15 +48,7 @@ class _Port:
     """One port: the link from its endpoint (an outlet), its input buffer, the link back."""
 
     __slots__ = (
-        "_offered",
-        "_pops",
-        "_waiting",
-        "down",
-        "engine",
-        "queue",
-        "switch",
-        "unread",
-        "up",
+        "_offered", "_pops", "_waiting", "down", "engine", "queue", "switch", "unread", "up",
     )  # fmt: skip
 
     def __init__(self, switch: FredSwitch, engine: DimEngine) -> None:
@@ -200,23 +192,8 @@ class FredSwitch:
     """
 
     __slots__ = (
-        "_flows",
-        "_free",
-        "_heads",
-        "_wake",
-        "ace",
-        "back",
-        "credit",
-        "folded",
-        "input_depth",
-        "kernel",
-        "match",
-        "output_depth",
-        "payload",
-        "ports",
-        "rate",
-        "timing",
-        "wire",
+        "_flows", "_free", "_heads", "_wake", "ace", "back", "credit", "folded", "input_depth",
+        "kernel", "match", "output_depth", "payload", "ports", "rate", "timing", "wire",
     )  # fmt: skip
 
     def __init__(
