@@ -120,7 +120,9 @@ class FloatAdder(wiring.Component):
             selected=selected,
         )
 
-        # 2: move y right by the difference of the exponents; what falls off is sticky.
+        # 2: move y right by the difference of the exponents; what falls off is sticky. Where y is
+        # far below x, less than a quarter of x's last place even if x is a power of two, it
+        # cannot change the rounded sum.
         x_exponent, x_significand = self._widen(m, s.x, "x")
         y_exponent, y_significand = self._widen(m, s.y, "y")
         distance = Signal(self.exponent)
@@ -138,10 +140,7 @@ class FloatAdder(wiring.Component):
             m,
             2,
             x=x_significand,
-            y=Cat(
-                Mux(far, y_significand.any(), lost.any()),
-                Mux(far, 0, kept),
-            ),
+            y=Mux(far, 0, Cat(lost.any(), kept)),
             exponent=x_exponent,
             # A one where normalising has to stop, since the exponent would fall below 1.
             stop=Const(1 << (significand + 3), significand + 4) >> x_exponent,
