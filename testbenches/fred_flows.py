@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import permutations
 
 from sw_model.fred.configuration import Configuration, Flow
 from sw_model.fred.routing import route
 
-__all__ = ["all_flow_sets", "random_flow_set", "routed", "set_partitions"]
+__all__ = ["all_flow_sets", "configured", "random_flow_set", "routed", "set_partitions"]
 
 
 def set_partitions(items: list[int]) -> Iterator[list[tuple[int, ...]]]:
@@ -56,6 +56,13 @@ def random_flow_set(
         if inputs and outputs:
             flows.append(Flow(inputs, outputs, data_type=generator.choice(data_types)))
     return flows
+
+
+def configured(ports: int, middle_copies: int, flows: Iterable[Flow]) -> Configuration:
+    """The configuration of flows that must route."""
+    outcome = route(ports, middle_copies, flows)
+    assert isinstance(outcome, Configuration), str(outcome)
+    return outcome
 
 
 def routed(

@@ -17,7 +17,7 @@ from testbenches.bench import Bench
 from testbenches.fred_flows import all_flow_sets, routed
 from testbenches.fred_lanes import Lane, LaneChecker, LaneDriver, combine, random_data
 
-BEATS = 3
+BEATS = 2
 """Cycles for which a configuration holds, at most."""
 
 
@@ -67,7 +67,9 @@ async def every_flow_at_one_flit_a_cycle_with_modes_changing_at_any_time(dut):
     source = beats()
     bench = Bench(dut)
     bench.add(LaneDriver(inputs, dut.modes, lambda: next(source), flit_bytes))
-    checker = bench.add(LaneChecker(inputs, dut.modes, outputs, given["latency"], model, flit_bytes))
+    checker = bench.add(
+        LaneChecker(inputs, dut.modes, outputs, given["latency"], model, flit_bytes)
+    )
     await bench.reset()
     await bench.step(BEATS * len(configurations) + given["latency"] + 2)
     assert checker.checked >= len(configurations)
