@@ -129,11 +129,16 @@ def test_pipeline(data_types, operators, depth):
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("simulator", ["icarus", "verilator"])
 @pytest.mark.parametrize("depth", range(1, 7))
-@pytest.mark.parametrize("flit_bytes", [4, 16, 64])
-def test_pipeline_matrix(flit_bytes, depth, simulator):
-    run(flit_bytes, ALL_TYPES, ALL_OPERATORS, depth, simulator)
+@pytest.mark.parametrize("flit_bytes", [4, 32])
+def test_pipeline_matrix(flit_bytes, depth):
+    run(flit_bytes, ALL_TYPES, ALL_OPERATORS, depth)
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("depth", [1, 3])
+def test_verilator(depth):
+    run(64, ALL_TYPES, ALL_OPERATORS, depth, "verilator")
 
 
 @pytest.mark.full

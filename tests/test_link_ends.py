@@ -81,7 +81,12 @@ def test_delay(latency):
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("simulator", ["icarus", "verilator"])
-@pytest.mark.parametrize("latency", [1, 2, 3, 4, 5, 8, 9, 90, 500])
-def test_delay_matrix(latency, simulator):
-    run(LinkDelay(flit_bytes=16, latency=latency), "delay", simulator, latency=latency)
+@pytest.mark.parametrize("latency", [5, 8, 9, 90, 500])
+def test_delay_matrix(latency):
+    run(LinkDelay(flit_bytes=16, latency=latency), "delay", latency=latency)
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("latency", [1, 2, 5])
+def test_verilator(latency):
+    run(LinkDelay(flit_bytes=16, latency=latency), "delay", "verilator", latency=latency)

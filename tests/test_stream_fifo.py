@@ -38,7 +38,12 @@ def test_fifo(depth):
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("simulator", ["icarus", "verilator"])
 @pytest.mark.parametrize("depth", [1, 2, 3, 4, 7, 8, 16])
-def test_fifo_matrix(depth, simulator):
-    run(depth, 130, simulator)
+def test_fifo_matrix(depth):
+    run(depth, 130)
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("depth", [1, 5])
+def test_verilator(depth):
+    run(depth, 130, "verilator")
