@@ -27,7 +27,9 @@ class ReadPort:
     burst, window : beats of a payload burst, and of payload under way at most
     """
 
-    __slots__ = ("_begun", "_loads", "burst", "free", "kernel", "latency", "window")
+    __slots__ = (
+        "_begun", "_ends", "_loads", "_slow", "burst", "free", "kernel", "latency", "window",
+    )  # fmt: skip
 
     def __init__(self, kernel: EventKernel, *, latency: int, burst: int, window: int) -> None:
         self.kernel = kernel
@@ -36,6 +38,8 @@ class ReadPort:
         self.window = window
         self.free = 0  # cycle behind the last beat asked for
         self._begun = 0  # cycle of the first beat of the run that ends there
+        self._slow = latency > window - 2 * burst
+        self._ends = deque([0] * (window // burst), maxlen=window // burst)  # of the last bursts
         self._loads: deque[list[Any]] = deque()  # [cycle behind the last beat, action, argument]
 
     def load(self, beats: int, action: Callable[[Any], object], argument: Any) -> int:
@@ -47,6 +51,8 @@ class ReadPort:
         int
             cycle behind the last request
         """
+        if self._slow:
+            return self._load_slowly(beats, action, argument)
         now = self.kernel.now
         bursts = -(-beats // self.burst)
         start = now + self.latency
@@ -60,6 +66,21 @@ class ReadPort:
         # The last burst is requested once the window has room for it.
         room = end - (beats - (bursts - 1) * self.burst) - (self.window - self.burst)
         return max(now + bursts, room)
+
+    def _load_slowly(self, beats: int, action: Callable[[Any], object], argument: Any) -> int:
+        """The same where the window does not cover the latency, burst by burst."""
+        request = self.kernel.now - 1
+        end = self.free
+        while beats:
+            flits = min(beats, self.burst)
+            request = max(request + 1, self._ends[0])
+            end = max(request + self.latency, end) + flits
+            self._ends.append(end)
+            beats -= flits
+        self.free = end
+        self._loads.append([end, action, argument])
+        self.kernel.at(end, self._loaded)
+        return request + 1
 
     def _loaded(self, _: Any) -> None:
         load = self._loads[0]

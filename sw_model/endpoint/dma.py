@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from sw_model.endpoint.command import CommandUnit, ReadPort
+from sw_model.endpoint.fetch import FETCH
 from sw_model.endpoint.programs import Record, Unit
 from sw_model.endpoint.scoreboard import Scoreboard
 from sw_model.endpoint.timing import AceTiming
@@ -105,8 +106,8 @@ class RxDma:
     """
 
     __slots__ = (
-        "_flying", "_queue", "busy_flits", "command", "complete", "kernel", "room", "scoreboard",
-        "timing", "write_latency",
+        "_flying", "_queue", "_round_trip", "busy_flits", "command", "complete", "kernel", "room",
+        "scoreboard", "timing", "write_latency",
     )  # fmt: skip
 
     def __init__(
@@ -126,6 +127,7 @@ class RxDma:
         self.busy_flits = 0
         self.write_latency = write_latency
         self.complete = complete
+        self._round_trip = timing.store_read + write_latency + 1
         self._queue: deque[tuple[Record, Any]] = deque()
         self._flying = 0
 
@@ -146,9 +148,13 @@ class RxDma:
         record, collective = self._queue[0]
         if record.first and not self.scoreboard.filled(record.buffer, record.epoch, self._retry):
             return
-        # Flits are read from SRAM one a cycle from now on, and follow each other to memory.
+        # Flits are read from SRAM one a cycle from now on, and follow each other to memory; where
+        # write_beats do not cover the acknowledgement, as many in a round trip.
         kernel, timing = self.kernel, self.timing
-        end = kernel.now + (record.flits or 1)
+        flits = record.flits
+        if self._round_trip > FETCH.write_beats:
+            flits = -(-flits * self._round_trip // FETCH.write_beats)
+        end = kernel.now + (flits or 1)
         self._flying += 1
         kernel.decide(end, self._next)
         if record.final:
