@@ -97,6 +97,7 @@ class Outcome:
     ----------
     issued : the collectives, in order
     counters : by rank, over the whole run
+    single_counters : the same after each collective, by collective; none for a training run
     busy : by rank and dim, cycles in which an op was under way
     training : for a :class:`Training` job
     cycles : at the end, in the time of the training loop
@@ -108,6 +109,7 @@ class Outcome:
 
     issued: tuple[Issued, ...]
     counters: tuple[RankCounters, ...]
+    single_counters: tuple[tuple[RankCounters, ...], ...]
     busy: tuple[tuple[int, ...], ...]
     training: TrainingResult | None
     cycles: int

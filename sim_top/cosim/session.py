@@ -14,6 +14,7 @@ from sim_top.cosim.outcome import Issued, Job, Outcome, SingleCollectives, load,
 from sim_top.platform.build import flow_tables
 from sim_top.platform.control import PlatformControl
 from sw_model.collective.check import check_plan
+from sw_model.endpoint.counters import RankCounters
 from sw_model.errors import AntiphonError
 from sw_model.results import TrainingResult
 from sw_model.schedule.limits import Limits
@@ -45,9 +46,10 @@ async def _run(dut, job: Job, progress: Path) -> Outcome:  # noqa: ANN001
     book = PlanBook(platform, job.schedule, check=lambda plan: check_plan(plan, limits=limits))
     backend = RtlBackend(control, book, seed=job.seed)
     training = None
+    singles: list[tuple[RankCounters, ...]] = []
     started = time.perf_counter()
     if isinstance(job.work, SingleCollectives):
-        await _singles(backend, job.work, progress)
+        singles = await _singles(backend, control, job.work, progress)
     else:
         training = await _training(backend, job, progress)
     seconds = time.perf_counter() - started
@@ -57,6 +59,7 @@ async def _run(dut, job: Job, progress: Path) -> Outcome:  # noqa: ANN001
     return Outcome(
         issued=issued,
         counters=counters,
+        single_counters=tuple(singles),
         busy=busy,
         training=training,
         cycles=cycles,
@@ -67,14 +70,20 @@ async def _run(dut, job: Job, progress: Path) -> Outcome:  # noqa: ANN001
     )
 
 
-async def _singles(backend: RtlBackend, work: SingleCollectives, progress: Path) -> None:
+async def _singles(
+    backend: RtlBackend, control: PlatformControl, work: SingleCollectives, progress: Path
+) -> list[tuple[RankCounters, ...]]:
+    """Run collectives one by one; the counters after each."""
+    counters = []
     for number, collective in enumerate(work.collectives):
         backend.issue(collective, backend.representatives)
         waiting = set(backend.representatives)
         while waiting:
             for completion in await backend.wait(None):
                 waiting.remove(completion.rank)
+        counters.append((await control.counters())[0])
         progress.write_text(f"{(number + 1) / len(work.collectives):.4f}")
+    return counters
 
 
 async def _training(backend: RtlBackend, job: Job, progress: Path) -> TrainingResult:

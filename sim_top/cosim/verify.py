@@ -11,7 +11,7 @@ from sim_top.cosim.memory_map import payload
 from sim_top.cosim.outcome import Issued, Outcome
 from sw_model.collective.plan import CollectivePlan
 from sw_model.collective.replay import replay
-from sw_model.endpoint.counters import RankCounters
+from sw_model.endpoint.counters import RankCounters, difference
 from sw_model.fabric.backend import TlmBackend
 from sw_model.results import CrosscheckCase
 
@@ -56,11 +56,11 @@ def first_difference(
 def compare(
     label: str, outcome: Outcome, backend: TlmBackend, *, seed: int
 ) -> list[CrosscheckCase]:
-    """One case for each collective of a run, and one for the whole run.
+    """One case for each collective, and one for the whole run.
 
-    Both executors ran the same sequence of collectives, all ranks simulated on both. Counters are
-    those of the whole run, since collectives overlap; so they are judged in the last case, and
-    the others have ``counters_ok`` of that.
+    Both executors ran the same sequence of collectives, and simulated all ranks. Where collectives
+    ran one by one, each is judged on its own counters; where they overlapped, the counters of the
+    whole run judge all of them.
 
     Parameters
     ----------
@@ -69,33 +69,40 @@ def compare(
     backend : of the TLM, after its run
     seed : of the payloads
     """
-    differences = counter_differences(outcome.counters, backend.counters())
+    whole = counter_differences(outcome.counters, backend.counters())
     cases = []
     for number, (issued, results) in enumerate(zip(outcome.issued, outcome.results, strict=True)):
         entry = backend.entries[number]
         if entry.plan != issued.plan:
             raise ValueError(f"collective {number} must have one plan on both")
         wrong = first_difference(issued, results, seed=seed, number=number)
+        differences: list[str] = []
+        if outcome.single_counters:
+            before = outcome.single_counters[number - 1] if number else None
+            mine = difference(outcome.single_counters[number], before)
+            theirs = [entry.counters[rank] for rank in range(len(mine))]
+            differences = counter_differences(mine, theirs)
         cases.append(
             CrosscheckCase(
                 name=f"{label}: {number} {issued.plan.collective.name}",
                 data_ok=wrong is None,
-                counters_ok=not differences,
+                counters_ok=not (differences if outcome.single_counters else whole),
                 rtl_cycles=issued.cycles,
                 tlm_cycles=max(entry.ended.values()) - max(entry.issued.values()),
-                notes=(wrong,) if wrong else (),
+                notes=(*([wrong] if wrong else []), *differences[:4]),
             )
         )
-    cases.append(
-        CrosscheckCase(
-            name=f"{label}: whole run",
-            data_ok=all(case.data_ok for case in cases),
-            counters_ok=not differences,
-            rtl_cycles=max((max(i.ended.values()) for i in outcome.issued), default=0),
-            tlm_cycles=max((max(e.ended.values()) for e in backend.entries), default=0),
-            notes=tuple(differences[:8]),
+    if not outcome.single_counters:
+        cases.append(
+            CrosscheckCase(
+                name=f"{label}: whole run",
+                data_ok=all(case.data_ok for case in cases),
+                counters_ok=not whole,
+                rtl_cycles=max((max(i.ended.values()) for i in outcome.issued), default=0),
+                tlm_cycles=max((max(e.ended.values()) for e in backend.entries), default=0),
+                notes=tuple(whole[:8]),
+            )
         )
-    )
     return cases
 
 

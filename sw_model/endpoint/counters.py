@@ -6,9 +6,10 @@ them: when something waits is a matter of timing.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-__all__ = ["DimCounters", "RankCounters"]
+__all__ = ["DimCounters", "RankCounters", "difference"]
 
 
 @dataclass(frozen=True)
@@ -43,3 +44,28 @@ class RankCounters:
     memory_written_bytes: int
     descriptor_bytes: int
     dims: tuple[DimCounters, ...]
+
+
+def difference(
+    after: Sequence[RankCounters], before: Sequence[RankCounters] | None
+) -> list[RankCounters]:
+    """By rank, what was counted between two readings; None: from reset on."""
+    if before is None:
+        return list(after)
+    return [
+        RankCounters(
+            memory_read_bytes=a.memory_read_bytes - b.memory_read_bytes,
+            memory_written_bytes=a.memory_written_bytes - b.memory_written_bytes,
+            descriptor_bytes=a.descriptor_bytes - b.descriptor_bytes,
+            dims=tuple(
+                DimCounters(
+                    flits_sent=x.flits_sent - y.flits_sent,
+                    flits_received=x.flits_received - y.flits_received,
+                    headers_sent=x.headers_sent - y.headers_sent,
+                    reductions=x.reductions - y.reductions,
+                )
+                for x, y in zip(a.dims, b.dims, strict=True)
+            ),
+        )
+        for a, b in zip(after, before, strict=True)
+    ]

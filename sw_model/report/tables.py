@@ -85,21 +85,24 @@ def runs_table(title: str, runs: Sequence[RunResult]) -> Table:
 
 
 def utilisation_table(title: str, runs: Sequence[RunResult]) -> Table:
-    """Each dim's share of its bandwidth, a column for each run: over the whole run, and over the
-    time in which the dim was busy."""
-    columns = [f"{run.label}{what}" for run in runs for what in ("", ", busy", ", sent")]
-    table = _table(title, "dim", *columns)
-    for index, dim in enumerate(runs[0].dims):
-        cells = []
-        for run in runs:
-            mine = run.dims[index]
-            total = run.training.total
-            cells += [
-                f"{mine.utilisation(total, run.clock_hz):.1%}",
-                f"{mine.busy / total:.1%}" if total else "",
-                format_size(mine.bytes_per_npu),
-            ]
-        table.add_row(f"{dim.name}, {dim.kind} {dim.size}", *cells)
+    """What every dim did, a column for each run: bytes over what its bandwidth could have carried,
+    the share of time in which an op was under way, and payload sent by one NPU."""
+    table = _table(title, "", *(run.label for run in runs))
+    for index, dim in enumerate(runs[0].dims if runs else ()):
+        mine = [run.dims[index] for run in runs]
+        totals = [run.training.total for run in runs]
+        table.add_row(
+            f"{dim.name}, {dim.kind} {dim.size}: utilisation",
+            *(
+                f"{one.utilisation(total, run.clock_hz):.1%}"
+                for one, total, run in zip(mine, totals, runs, strict=True)
+            ),
+        )
+        table.add_row(
+            "  busy",
+            *(f"{d.busy / t:.1%}" if t else "" for d, t in zip(mine, totals, strict=True)),
+        )
+        table.add_row("  sent per NPU", *(format_size(one.bytes_per_npu) for one in mine))
     return table
 
 

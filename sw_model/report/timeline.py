@@ -46,7 +46,7 @@ def draw_timeline(runs: Sequence[RunResult], path: Path, *, rank: int | None = N
     from matplotlib import pyplot
     from matplotlib.patches import Patch
 
-    heights = [ratio for run in runs for ratio in (2 + len(run.dims), 4)]
+    heights = [ratio for run in runs for ratio in (2 + len(run.dims) * bool(run.activity), 4)]
     figure, axes = pyplot.subplots(
         len(heights),
         1,
@@ -87,7 +87,7 @@ def _draw_lanes(axis: Axes, run: RunResult, rank: int) -> None:
     for colour, intervals in bars.items():
         axis.broken_barh(_spans(intervals, run, gap=0), (-0.4, 0.8), color=colour)
     labels = [f"rank {rank}"]
-    for number, dim in enumerate(run.dims):
+    for number, dim in enumerate(run.dims if run.activity else ()):  # the RTL does not trace it
         intervals = [(bar.start, bar.end) for bar in run.activity if bar.dim == number]
         colour = _DIMS[number % len(_DIMS)]
         spans = _spans(intervals, run, gap=run.training.total * _RESOLUTION)

@@ -1,0 +1,129 @@
+"""What is cross-checked: platforms, schedules, and the collectives on each."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from math import prod
+
+from sw_model.collective.plan import Collective, Operation
+from sw_model.platform import EngineParameters, MemoryParameters, Partition, Platform
+from sw_model.schedule.options import ScheduleOptions
+from sw_model.topology import Dim, DimKind, Topology
+
+__all__ = ["Case", "Setting", "matrix"]
+
+_GB_PER_S = 10**9
+
+
+@dataclass(frozen=True)
+class Setting:
+    """A platform and how the cases on it run; one simulation.
+
+    Parameters
+    ----------
+    name : for reports
+    platform : what is built
+    schedule : how collectives are planned
+    stalls : of 256 cycles, how many the memories refuse at random. The TLM does not know when, so
+        cycles are not compared then
+    """
+
+    name: str
+    platform: Platform
+    schedule: ScheduleOptions
+    stalls: int = 0
+
+
+@dataclass(frozen=True)
+class Case:
+    """The collectives of one setting, one after another."""
+
+    setting: Setting
+    collectives: tuple[Collective, ...]
+
+
+def _platform(*dims: tuple[DimKind, int, int, int], words: int = 1 << 16) -> Platform:
+    """Dims as (kind, size, GB/s, ns); partitions for chunks of 4 KiB in up to three phases more
+    than there are dims."""
+    topology = Topology(
+        tuple(Dim(k, p, Fraction(bw * _GB_PER_S), ns * 1000) for k, p, bw, ns in dims)
+    )
+    smallest = min(p for _, p, _, _ in dims)
+    middle = Partition(8, 256 // min(smallest, 4))
+    positions = 2 * len(dims)
+    engine = EngineParameters(
+        partitions=(Partition(8, 256), *([middle] * max(0, positions - 2)), Partition(8, 256)),
+        program_steps=512,
+    )
+    return Platform.from_topology(topology, engine=engine, memory=MemoryParameters(words=words))
+
+
+def _collectives(platform: Platform, seed: int, count: int) -> tuple[Collective, ...]:
+    """All three operations on one element, odd sizes and whole chunks; both data types."""
+    generator = random.Random(seed)
+    group = prod(dim.size for dim in platform.topology.dims)
+    dims = tuple(range(len(platform.topology.dims)))
+    sizes = [1, group * 8, 1000, 4096, generator.randrange(1, 20_000), 24_576]
+    out = []
+    for number in range(count):
+        data_type = ("fp16", "int32")[number // 3 % 2]
+        operation = (Operation.ALL_REDUCE, Operation.REDUCE_SCATTER, Operation.ALL_GATHER)[
+            number % 3
+        ]
+        elements = sizes[number // 3 % len(sizes)]
+        if operation is not Operation.ALL_REDUCE:
+            # A block is whole flits on the RTL.
+            flit = platform.engine.flit_bytes // (2 if data_type == "fp16" else 4)
+            block = max(1, elements // group // flit) * flit
+            elements = block * group if operation is Operation.REDUCE_SCATTER else block
+        out.append(
+            Collective(
+                operation=operation,
+                elements=elements,
+                data_type=data_type,
+                dims=dims,
+                name=f"{operation.value} {data_type} x {elements}",
+            )
+        )
+    return tuple(out)
+
+
+_RING, _FRED = DimKind.RING, DimKind.FRED
+_MAIN = ("ring 4 x fred 4", ((_RING, 4, 20, 16), (_FRED, 4, 15, 24)))
+_OTHERS = (
+    ("ring 4", ((_RING, 4, 20, 16),)),
+    ("fred 4", ((_FRED, 4, 20, 24),)),
+    ("fred 4 x ring 2", ((_FRED, 4, 20, 24), (_RING, 2, 10, 100))),
+    ("ring 3 x fred 5", ((_RING, 3, 12, 50), (_FRED, 5, 20, 16))),
+    ("ring 2 x ring 2 x fred 2", ((_RING, 2, 20, 8), (_RING, 2, 15, 16), (_FRED, 2, 10, 24))),
+)
+_SCHEDULES = (
+    ("baseline", ScheduleOptions("baseline", "fifo", 8)),
+    ("themis fifo", ScheduleOptions("themis", "fifo", 4)),
+    ("themis scf", ScheduleOptions("themis", "scf", 16)),
+)
+
+
+def matrix(name: str) -> Iterator[Case]:
+    """The cases of ``quick`` or ``full``; the first is a part of the second.
+
+    Raises
+    ------
+    ValueError
+        for another name.
+    """
+    if name not in ("quick", "full"):
+        raise ValueError(f"the matrix must be 'quick' or 'full', not {name!r}")
+    full = name == "full"
+    platforms = (_MAIN, *_OTHERS) if full else (_MAIN,)
+    for place, (label, dims) in enumerate(platforms):
+        platform = _platform(*dims)
+        for number, (schedule_name, schedule) in enumerate(_SCHEDULES):
+            setting = Setting(f"{label}, {schedule_name}", platform, schedule)
+            count = 36 if full else 12
+            yield Case(setting, _collectives(platform, 100 * place + number, count))
+        stalled = Setting(f"{label}, themis scf, memory stalls", platform, schedule, stalls=64)
+        yield Case(stalled, _collectives(platform, 100 * place + 99, 9 if full else 3))
