@@ -57,6 +57,7 @@ class Job:
     work : what is run
     seed : of the payloads
     watchdog : cycles without any movement after which the run is given up
+    record : file that takes down the run, so that it can be repeated without Python
     """
 
     platform: Platform
@@ -64,6 +65,7 @@ class Job:
     work: Training | SingleCollectives
     seed: int = 1
     watchdog: int = 20_000
+    record: Path | None = None
 
 
 @dataclass(frozen=True)

@@ -41,7 +41,7 @@ async def run_job(dut) -> None:  # noqa: ANN001 (cocotb's handle has no type)
 async def _run(dut, job: Job, progress: Path) -> Outcome:  # noqa: ANN001
     platform = job.platform
     limits = Limits.of(platform)
-    control = PlatformControl(dut, platform, flow_tables(platform))
+    control = PlatformControl(dut, platform, flow_tables(platform), record=job.record)
     await control.start(watchdog=job.watchdog)
     book = PlanBook(platform, job.schedule, check=lambda plan: check_plan(plan, limits=limits))
     backend = RtlBackend(control, book, seed=job.seed)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -44,18 +45,29 @@ class PlatformControl:
     dut : cocotb's handle of the top
     platform : as it was built
     flows : by dim, the configuration memories of the FRED dims
+    record : file that takes down every run
 
     Attributes
     ----------
     doorbells : doorbells that an engine queues
     """
 
-    def __init__(self, dut: Any, platform: Platform, flows: Mapping[int, FlowTable]) -> None:
+    def __init__(
+        self,
+        dut: Any,
+        platform: Platform,
+        flows: Mapping[int, FlowTable],
+        *,
+        record: Path | None = None,
+    ) -> None:
         self.platform = platform
         self.flows = flows
         self.doorbells = engine_parameters(platform).doorbells
         self.shell = Shell(
-            dut, events=("completion", "fault"), flit_bytes=platform.engine.flit_bytes
+            dut,
+            events=("completion", "fault"),
+            flit_bytes=platform.engine.flit_bytes,
+            record=record,
         )
         self._ring = 0
 

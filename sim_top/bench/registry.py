@@ -1,0 +1,62 @@
+"""Which benchmarks there are, and running some of them."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable
+from dataclasses import dataclass
+
+__all__ = ["GROUPS", "Group", "Result", "names", "run_benches"]
+
+
+@dataclass(frozen=True)
+class Result:
+    """One figure."""
+
+    name: str
+    value: float
+    unit: str
+
+
+@dataclass(frozen=True)
+class Group:
+    """Figures that are measured together.
+
+    Parameters
+    ----------
+    names : of the figures
+    module : has ``measure() -> list[Result]`` with exactly those
+    """
+
+    names: tuple[str, ...]
+    module: str
+
+
+#: All benchmarks.
+GROUPS = (
+    Group(
+        ("cosim.cycles_per_s", "cosim.bare_cycles_per_s", "cosim.speed_ratio"),
+        "sim_top.bench.cosim",
+    ),
+)
+
+
+def names() -> tuple[str, ...]:
+    """Names of all figures."""
+    return tuple(name for group in GROUPS for name in group.names)
+
+
+def run_benches(
+    prefix: str = "", *, progress: Callable[[float], object] | None = None
+) -> list[Result]:
+    """Measure all figures whose name begins with ``prefix``; none is an empty list."""
+    chosen = [g for g in GROUPS if any(name.startswith(prefix) for name in g.names)]
+    results: list[Result] = []
+    for number, group in enumerate(chosen):
+        measured = importlib.import_module(group.module).measure()
+        if tuple(result.name for result in measured) != group.names:
+            raise RuntimeError(f"{group.module} must measure {group.names!r}")
+        results += [result for result in measured if result.name.startswith(prefix)]
+        if progress is not None:
+            progress((number + 1) / len(chosen))
+    return results
