@@ -1,0 +1,216 @@
+"""Writing a part of the design as SystemVerilog, for other people's flows."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields, replace
+from fractions import Fraction
+from pathlib import Path
+
+from amaranth.lib import wiring
+
+from rtl.ace.endpoint import AceEndpoint
+from rtl.ace.parameters import AceParameters, DimParameters
+from rtl.fred.switch import FredSwitch
+from sim_top.emission import emit_systemverilog
+from sim_top.platform.component import PlatformComponent
+from sim_top.platform.parameters import DATA_TYPES, OPERATORS
+from sw_model.endpoint.timing import ACE_TIMING
+from sw_model.errors import InputError, nearest
+from sw_model.fred.timing import FRED_TIMING
+from sw_model.platform import Platform
+from sw_model.topology import Dim, DimKind, Topology
+
+__all__ = ["TOPS", "emit"]
+
+Settings = dict[str, int]
+
+
+@dataclass(frozen=True)
+class _Top:
+    """What can be written: its presets, and how a component is made of settings."""
+
+    presets: Mapping[str, Settings]
+    build: Callable[[Settings], wiring.Component]
+
+
+def _ace(settings: Settings) -> wiring.Component:
+    shared = {
+        name: settings[name]
+        for name in (f.name for f in fields(AceParameters))
+        if name in settings
+    }
+    ring = DimParameters(grants=True, credits=settings["link_depth"], depth=settings["link_depth"])
+    fred = replace(ring, grants=False)
+    dims = (ring,) * settings["ring_dims"] + (fred,) * settings["fred_dims"]
+    return AceEndpoint(
+        parameters=AceParameters(
+            dims=dims, data_types=DATA_TYPES, operators=OPERATORS, **shared
+        )
+    )
+
+
+def _fred(settings: Settings) -> wiring.Component:
+    names = (
+        "ports", "middle_copies", "flit_bytes", "packet_bytes", "adder_depth", "configurations",
+        "input_depth", "output_credits",
+    )  # fmt: skip
+    return FredSwitch(
+        data_types=frozenset(DATA_TYPES),
+        operators=frozenset(OPERATORS),
+        rate=Fraction(1),
+        **{name: settings[name] for name in names},
+    )
+
+
+def _platform(settings: Settings) -> wiring.Component:
+    gb_per_s = 10**9
+    dims = (
+        Dim(DimKind.RING, settings["ring"], Fraction(20 * gb_per_s), 16_000),
+        Dim(DimKind.FRED, settings["fred"], Fraction(15 * gb_per_s), 24_000),
+    )
+    return PlatformComponent(Platform.from_topology(Topology(dims)))
+
+
+_ACE_SIM: Settings = {
+    "flit_bytes": 16,
+    "ring_dims": 1,
+    "fred_dims": 1,
+    "link_depth": 64,
+    "sram_flits": 5120,
+    "buffers": 32,
+    "sram_banks": 16,
+    "contexts": 4,
+    "packet_bytes": 4096,
+    "program_steps": 256,
+    "queue_depth": 8,
+    "doorbells": 16,
+    "burst_beats": 16,
+    "read_beats": 128,
+    "write_beats": 128,
+    "adder_depth": ACE_TIMING.adder_depth,
+}
+_FRED_SIM: Settings = {
+    "ports": 4,
+    "middle_copies": 3,
+    "flit_bytes": 16,
+    "packet_bytes": 4096,
+    "adder_depth": FRED_TIMING.adder_depth,
+    "configurations": 18,
+    "input_depth": 320,
+    "output_credits": 320,
+}
+
+TOPS: Mapping[str, _Top] = {
+    "ace": _Top(
+        presets={
+            "sim": _ACE_SIM,
+            # 2-ace: 4 MiB of SRAM, 64-byte buses, 16 contexts; packets of 4 KiB.
+            "paper": {
+                **_ACE_SIM,
+                "flit_bytes": 64,
+                "ring_dims": 3,
+                "fred_dims": 0,
+                "link_depth": 1024,
+                "sram_flits": 65536,
+                "buffers": 256,
+                "contexts": 16,
+            },
+        },
+        build=_ace,
+    ),
+    "fred": _Top(
+        presets={
+            "sim": _FRED_SIM,
+            # 3-fred: the L1 slice of the wafer, FRED_3(12), with flits of 64 bytes.
+            "paper": {
+                **_FRED_SIM,
+                "ports": 12,
+                "flit_bytes": 64,
+                "configurations": 36,
+                "input_depth": 384,
+                "output_credits": 384,
+            },
+        },
+        build=_fred,
+    ),
+    "platform": _Top(
+        presets={"sim": {"ring": 4, "fred": 4}, "paper": {"ring": 4, "fred": 4}}, build=_platform
+    ),
+}
+"""What can be written."""
+
+
+def emit(top: str, out: Path, *, preset: str, settings: Mapping[str, str]) -> list[Path]:
+    """Write ``<top>.sv``, and a FuseSoC core file that names it.
+
+    The same arguments give the same bytes. The header of the SystemVerilog says the parameters.
+
+    Parameters
+    ----------
+    top : a name of :data:`TOPS`
+    out : folder, made where it is missing
+    preset : ``sim`` or ``paper``
+    settings : parameters to change, as text
+
+    Returns
+    -------
+    list of Path
+        the files written
+
+    Raises
+    ------
+    InputError
+        for an unknown top, preset or parameter, or a value that the component refuses.
+    """
+    if top not in TOPS:
+        raise InputError(f"unknown top {top!r}{nearest(top, TOPS)}")
+    if preset not in TOPS[top].presets:
+        raise InputError(f"unknown preset {preset!r}{nearest(preset, TOPS[top].presets)}")
+    chosen = dict(TOPS[top].presets[preset])
+    for key, text in settings.items():
+        if key not in chosen:
+            raise InputError(f"unknown parameter {key!r} of {top}{nearest(key, chosen)}")
+        try:
+            chosen[key] = int(text, 0)
+        except ValueError:
+            raise InputError(f"{key} must be a whole number, not {text!r}") from None
+    try:
+        component = TOPS[top].build(chosen)
+        text = emit_systemverilog(component, name=top)
+    except ValueError as error:
+        raise InputError(f"{top} cannot be built: {error}") from None
+    header = [f"// {top}, preset {preset}."]
+    header += [f"//   {key} = {chosen[key]}" for key in chosen]
+    files = {
+        f"{top}.sv": "\n".join([*header, text]),
+        f"{top}.core": _core(top),
+    }
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        for name, contents in files.items():
+            (out / name).write_text(contents)
+    except OSError as error:
+        raise InputError(f"cannot be written: {error.strerror}", path=out) from None
+    return [out / name for name in files]
+
+
+def _core(top: str) -> str:
+    """A FuseSoC core file (CAPI2) with the one source, for linting and synthesis."""
+    description = {
+        "name": f"antiphon:antiphon:{top}:0.1.0",
+        "description": f"Antiphon's {top}, written from its Amaranth description",
+        "filesets": {"rtl": {"files": [f"{top}.sv"], "file_type": "systemVerilogSource"}},
+        "targets": {
+            "default": {"filesets": ["rtl"], "toplevel": top},
+            "lint": {
+                "default_tool": "verilator",
+                "filesets": ["rtl"],
+                "tools": {"verilator": {"mode": "lint-only"}},
+                "toplevel": top,
+            },
+        },
+    }
+    # JSON is YAML; a core file begins with this line.
+    return "CAPI=2:\n" + json.dumps(description, indent=2) + "\n"
