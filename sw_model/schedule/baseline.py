@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
-from sw_model.collective.plan import Operation, Phase
+from sw_model.collective.plan import Algorithm, Operation, Phase
 from sw_model.schedule.phases import Turn, build_phases
 from sw_model.topology import Topology
 
@@ -22,15 +22,21 @@ def active_dims(topology: Topology, dims: Sequence[int]) -> tuple[int, ...]:
 
 
 def baseline_phases(
-    operation: Operation, topology: Topology, dims: Sequence[int], turn: Turn
+    operation: Operation,
+    topology: Topology,
+    dims: Sequence[int],
+    turn: Turn,
+    algorithms: Sequence[Algorithm] | None = None,
 ) -> tuple[Phase, ...]:
     """Phases of every chunk under the baseline."""
     order = active_dims(topology, dims)
     if operation is Operation.ALL_TO_ALL:
-        return build_phases(operation, topology, gather=order)
+        return build_phases(operation, topology, gather=order, algorithms=algorithms)
     scatter = order if operation is not Operation.ALL_GATHER else ()
     gather = order[::-1] if operation is not Operation.REDUCE_SCATTER else ()
-    return build_phases(operation, topology, scatter=scatter, gather=gather, turn=turn)
+    return build_phases(
+        operation, topology, scatter=scatter, gather=gather, turn=turn, algorithms=algorithms
+    )
 
 
 @dataclass(frozen=True)
@@ -40,9 +46,11 @@ class Baseline:
     Parameters
     ----------
     turn : whether the turning point is one phase
+    algorithms : by dim of the topology, where they are not the defaults of its kinds
     """
 
     turn: Turn = Turn.MERGED
+    algorithms: tuple[Algorithm, ...] | None = None
 
     def schedule(
         self,
@@ -52,4 +60,5 @@ class Baseline:
         sizes: Sequence[Fraction | int],
     ) -> list[tuple[Phase, ...]]:
         """Phases of every chunk; see :meth:`sw_model.schedule.themis.Themis.schedule`."""
-        return [baseline_phases(operation, topology, dims, self.turn)] * len(sizes)
+        phases = baseline_phases(operation, topology, dims, self.turn, self.algorithms)
+        return [phases] * len(sizes)

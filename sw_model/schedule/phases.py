@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from sw_model.collective.plan import Algorithm, Operation, Phase
 from sw_model.collective.traffic import default_algorithm
@@ -33,7 +33,7 @@ def build_phases(
     scatter: Sequence[int] = (),
     gather: Sequence[int] = (),
     turn: Turn = Turn.MERGED,
-    algorithms: Mapping[int, Algorithm] | None = None,
+    algorithms: Sequence[Algorithm] | None = None,
 ) -> tuple[Phase, ...]:
     """Phases of one chunk.
 
@@ -43,12 +43,13 @@ def build_phases(
     gather : dims of the all-gather half, in order (all-reduce and all-gather); for an all-to-all
         the dims it visits
     turn : see :class:`Turn`
-    algorithms : by dim, where not the default of its kind
+    algorithms : by dim of the topology, where they are not the defaults of its kinds
     """
 
     def algorithm(dim: int) -> Algorithm:
-        chosen = None if algorithms is None else algorithms.get(dim)
-        return chosen or default_algorithm(topology.dims[dim].kind)
+        if algorithms is not None:
+            return algorithms[dim]
+        return default_algorithm(topology.dims[dim].kind)
 
     def phase(kind: Operation, dim: int) -> Phase:
         return Phase(kind, dim, algorithm(dim))

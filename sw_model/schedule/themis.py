@@ -10,8 +10,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
-from sw_model.collective.plan import Operation, Phase
-from sw_model.collective.traffic import default_algorithm, phase_traffic
+from sw_model.collective.cost import PhaseCost, phase_cost
+from sw_model.collective.plan import Algorithm, Operation, Phase
+from sw_model.collective.traffic import default_algorithm
 from sw_model.schedule.baseline import active_dims, baseline_phases
 from sw_model.schedule.phases import Turn, build_phases, turn_merges
 from sw_model.topology import Topology
@@ -30,6 +31,7 @@ class Themis:
         otherwise at zero, which fits its figures better
     threshold : the baseline's order is kept while the loads differ by less than the time that this
         share of a chunk takes on the least loaded dim; the paper's is 1/16
+    algorithms : by dim of the topology, where they are not the defaults of its kinds
 
     Notes
     -----
@@ -41,6 +43,7 @@ class Themis:
     turn: Turn = Turn.MERGED
     initial_latency: bool = False
     threshold: Fraction = Fraction(1, 16)
+    algorithms: tuple[Algorithm, ...] | None = None
 
     def schedule(
         self,
@@ -58,7 +61,7 @@ class Themis:
             before a reduce-scatter or all-reduce, after an all-gather
         """
         active = active_dims(topology, dims)
-        baseline = baseline_phases(operation, topology, dims, self.turn)
+        baseline = baseline_phases(operation, topology, dims, self.turn, self.algorithms)
         if operation is Operation.ALL_TO_ALL or len(active) < 2:
             return [baseline] * len(sizes)
         loads = {d: self._initial(operation, topology, d) for d in active}
@@ -85,6 +88,7 @@ class Themis:
                     scatter=order if operation is not Operation.ALL_GATHER else (),
                     gather=order[::-1] if operation is not Operation.REDUCE_SCATTER else (),
                     turn=self.turn,
+                    algorithms=self.algorithms,
                 )
             out.append(phases[order])
         return out
@@ -93,23 +97,27 @@ class Themis:
         """The operation whose time is levelled."""
         return Operation.REDUCE_SCATTER if operation is Operation.ALL_REDUCE else operation
 
+    def _algorithm(self, topology: Topology, dim: int) -> Algorithm:
+        if self.algorithms is not None:
+            return self.algorithms[dim]
+        return default_algorithm(topology.dims[dim].kind)
+
+    def _cost(
+        self, operation: Operation, topology: Topology, dim: int, payload: Fraction
+    ) -> PhaseCost:
+        return phase_cost(topology.dims[dim], operation, self._algorithm(topology, dim), payload)
+
     def _initial(self, operation: Operation, topology: Topology, dim: int) -> Fraction:
         if not self.initial_latency:
             return Fraction(0)
-        where = topology.dims[dim]
-        algorithm = default_algorithm(where.kind)
-        steps = phase_traffic(self._half(operation), algorithm, where.size, 0).steps
-        return Fraction(steps * where.latency_ps, 10**12)
+        steps = self._cost(self._half(operation), topology, dim, Fraction(0)).steps
+        return Fraction(steps * topology.dims[dim].latency_ps, 10**12)
 
     def _threshold(
         self, operation: Operation, topology: Topology, dim: int, size: Fraction | int
     ) -> Fraction:
-        where = topology.dims[dim]
-        algorithm = default_algorithm(where.kind)
-        part = size * self.threshold
-        return phase_traffic(self._half(operation), algorithm, where.size, part).port / (
-            where.bandwidth
-        )
+        cost = self._cost(self._half(operation), topology, dim, Fraction(size * self.threshold))
+        return cost.port / topology.dims[dim].bandwidth
 
     def _load(
         self, operation: Operation, topology: Topology, order: Sequence[int], size: Fraction | int
@@ -119,16 +127,14 @@ class Themis:
         part = Fraction(size)
         for dim in order:
             where = topology.dims[dim]
-            algorithm = default_algorithm(where.kind)
             if (
                 operation is Operation.ALL_REDUCE
                 and dim == order[-1]
-                and turn_merges(self.turn, algorithm)
+                and turn_merges(self.turn, self._algorithm(topology, dim))
             ):
-                whole = phase_traffic(Operation.ALL_REDUCE, algorithm, where.size, part)
-                moved = whole.port / 2
+                moved = self._cost(Operation.ALL_REDUCE, topology, dim, part).port / 2
             else:
-                moved = phase_traffic(self._half(operation), algorithm, where.size, part).port
+                moved = self._cost(self._half(operation), topology, dim, part).port
             out[dim] = moved / where.bandwidth
             part /= where.size
         return out

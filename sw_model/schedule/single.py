@@ -1,0 +1,237 @@
+"""One collective alone on the network, in the minimal model: how it is cut, timed and judged.
+
+`Instance` turns a collective into whole numbers: elements of a chunk, units of time of an op. A
+`Candidate` is one way to schedule it, and `Instance.run` says how long that takes. All schedulers,
+the search and the bound are compared here, in one arithmetic.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from math import lcm, prod
+
+from sw_model.collective.cost import phase_cost
+from sw_model.collective.geometry import largest_resident
+from sw_model.collective.plan import Algorithm, Collective, Operation, Phase
+from sw_model.schedule.baseline import Baseline
+from sw_model.schedule.bound import Bound, OrderCosts, solve_bound
+from sw_model.schedule.chunking import Payload
+from sw_model.schedule.execution import Intra
+from sw_model.schedule.minimal import Op, Run, run_minimal
+from sw_model.schedule.phases import Turn
+from sw_model.schedule.themis import Themis
+from sw_model.topology import Topology
+
+__all__ = ["Candidate", "DimTraffic", "Instance"]
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """One way to schedule.
+
+    Attributes
+    ----------
+    extents : elements of each chunk, of the payload (all-reduce) or of every rank's block
+    phases : of each chunk
+    intra : which op of a dim starts first
+    ranks : in place of ``intra``, by chunk and phase; see :func:`run_minimal`
+    origin : who made it
+    """
+
+    extents: tuple[int, ...]
+    phases: tuple[tuple[Phase, ...], ...]
+    intra: Intra
+    ranks: tuple[tuple[int, ...], ...] | None = None
+    origin: str = ""
+
+
+@dataclass(frozen=True)
+class DimTraffic:
+    """Bytes of one NPU on a dim, of the NPU that has most."""
+
+    sent: int
+    received: int
+
+
+@dataclass(frozen=True)
+class Instance:
+    """A collective on all dims of an idle topology.
+
+    Parameters
+    ----------
+    collective : what; its ``dims`` must be all of the topology's
+    topology : where
+    algorithms : by dim
+    turn : whether an all-reduce's turning point is one phase
+    serial_latency : charge the step latencies to the dim, instead of letting other ops use it then
+    """
+
+    collective: Collective
+    topology: Topology
+    algorithms: tuple[Algorithm, ...]
+    turn: Turn = Turn.IN_NETWORK
+    serial_latency: bool = False
+
+    @property
+    def operation(self) -> Operation:
+        """The collective's."""
+        return self.collective.operation
+
+    @cached_property
+    def payload(self) -> Payload:
+        """What there is to cut, in elements."""
+        return Payload(self.collective, self.topology, 1)
+
+    @cached_property
+    def grain(self) -> int:
+        """Elements that a chunk is a multiple of: only then are all its shards equal."""
+        return self.payload.group if self.operation is Operation.ALL_REDUCE else 1
+
+    @cached_property
+    def unit(self) -> int:
+        """Units of time in a second, such that all op times are whole."""
+        parts = [self._per_element(d) for d in range(len(self.topology.dims))]
+        parts += [Fraction(dim.latency_ps, 10**12) for dim in self.topology.dims]
+        return lcm(*(part.denominator for part in parts))
+
+    @cached_property
+    def units_per_element(self) -> tuple[int, ...]:
+        """By dim, units of time in which it moves an element."""
+        return tuple(int(self._per_element(d) * self.unit) for d in range(len(self.topology.dims)))
+
+    @cached_property
+    def latency_units(self) -> tuple[int, ...]:
+        """By dim, units of time of one step's latency."""
+        return tuple(int(Fraction(d.latency_ps * self.unit, 10**12)) for d in self.topology.dims)
+
+    @cached_property
+    def costs(self) -> OrderCosts:
+        """What the orders cost, for the bound and the search."""
+        return OrderCosts(self.topology.dims, self.operation, self.algorithms, self.turn)
+
+    @cached_property
+    def bound(self) -> Bound:
+        """See :mod:`sw_model.schedule.bound`."""
+        return solve_bound(self.costs)
+
+    @property
+    def largest_bytes(self) -> int:
+        """The payload of one NPU where it is largest: what an all-gather has in the end."""
+        grown = self.payload.group if self.operation is Operation.ALL_GATHER else 1
+        return self.collective.elements * self.collective.element_bytes * grown
+
+    @cached_property
+    def bound_seconds(self) -> Fraction:
+        """No schedule of this collective is faster."""
+        return self.bound.seconds_per_byte * self.largest_bytes
+
+    @cached_property
+    def ideal_seconds(self) -> Fraction:
+        """What every NPU must send, over the bandwidth of all its dims together."""
+        n = self.payload.group
+        total = sum(d.bandwidth for d in self.topology.dims if d.size > 1)
+        twice = 2 if self.operation is Operation.ALL_REDUCE else 1
+        return Fraction(twice * self.largest_bytes * (n - 1), n) / total if n > 1 else Fraction(0)
+
+    def seconds(self, units: int) -> Fraction:
+        """A time of :meth:`run`."""
+        return Fraction(units, self.unit)
+
+    def scheduled(self, scheduler: Baseline | Themis, chunks: int, intra: Intra) -> Candidate:
+        """What a scheduler makes of at most ``chunks`` equal chunks."""
+        cuts = self.payload.cut(chunks, None)
+        grown = 1 if self.operation is Operation.ALL_REDUCE else self.payload.group
+        if self.operation is Operation.ALL_TO_ALL:
+            grown = 1
+        sizes = [cut.extent * grown * self.collective.element_bytes for cut in cuts]
+        phases = scheduler.schedule(self.operation, self.topology, self.collective.dims, sizes)
+        name = type(scheduler).__name__.lower()
+        return Candidate(
+            extents=tuple(cut.extent for cut in cuts),
+            phases=tuple(phases),
+            intra=intra,
+            origin=f"{name} {intra.value}, {len(cuts)} chunks",
+        )
+
+    def baseline(self, chunks: int, intra: Intra = Intra.FIFO) -> Candidate:
+        """The fixed order."""
+        return self.scheduled(Baseline(self.turn, self.algorithms), chunks, intra)
+
+    def themis(
+        self, chunks: int, intra: Intra = Intra.SCF, *, initial_latency: bool = False
+    ) -> Candidate:
+        """Levelled loads."""
+        scheduler = Themis(self.turn, initial_latency=initial_latency, algorithms=self.algorithms)
+        return self.scheduled(scheduler, chunks, intra)
+
+    def ops(self, extent: int, phases: tuple[Phase, ...]) -> tuple[Op, ...]:
+        """The ops of a chunk, in units of time."""
+        return self._chunk(extent, phases)[0]
+
+    def run(self, candidate: Candidate) -> Run:
+        """Time it."""
+        chunks = [
+            self.ops(extent, phases)
+            for extent, phases in zip(candidate.extents, candidate.phases, strict=True)
+        ]
+        return run_minimal(
+            chunks, dims=len(self.topology.dims), intra=candidate.intra, ranks=candidate.ranks
+        )
+
+    def traffic(self, candidate: Candidate) -> tuple[DimTraffic, ...]:
+        """Bytes on every dim; exact, padding included."""
+        sent = [0] * len(self.topology.dims)
+        received = list(sent)
+        for extent, phases in zip(candidate.extents, candidate.phases, strict=True):
+            for phase, moved in zip(phases, self._chunk(extent, phases)[1], strict=True):
+                sent[phase.dim] += moved.sent
+                received[phase.dim] += moved.received
+        width = self.collective.element_bytes
+        return tuple(DimTraffic(s * width, r * width) for s, r in zip(sent, received, strict=True))
+
+    def _per_element(self, dim: int) -> Fraction:
+        return self.collective.element_bytes / self.topology.dims[dim].bandwidth
+
+    @cached_property
+    def _memo(self) -> dict[tuple, tuple[tuple[Op, ...], tuple[DimTraffic, ...]]]:
+        return {}
+
+    def _chunk(
+        self, extent: int, phases: tuple[Phase, ...]
+    ) -> tuple[tuple[Op, ...], tuple[DimTraffic, ...]]:
+        key = (extent, phases)
+        found = self._memo.get(key)
+        if found is not None:
+            return found
+        ops: list[Op] = []
+        moved: list[DimTraffic] = []
+        sizes = [dim.size for dim in self.topology.dims]
+        resident = largest_resident(self.operation, phases, sizes, extent)
+        for position, phase in enumerate(phases):
+            whole = resident[position + (phase.operation is Operation.ALL_GATHER)]
+            cost = phase_cost(
+                self.topology.dims[phase.dim], phase.operation, phase.algorithm, whole
+            )
+            sent, received = _ceil(cost.sent), _ceil(cost.received)
+            busy = _ceil(max(sent, received) / cost.share) * self.units_per_element[phase.dim]
+            latency = cost.steps * self.latency_units[phase.dim]
+            if self.serial_latency:
+                busy, latency = busy + latency, 0
+            ops.append((phase.dim, busy, latency))
+            moved.append(DimTraffic(sent, received))
+        self._memo[key] = found = tuple(ops), tuple(moved)
+        return found
+
+    def padding_bytes(self, extents: Sequence[int]) -> int:
+        """What the last chunk carries beyond the payload, so that all shards are whole."""
+        if self.operation is not Operation.ALL_REDUCE:
+            return 0
+        group = prod(d.size for d in self.topology.dims)
+        return sum(-extent % group for extent in extents) * self.collective.element_bytes
+
+
+def _ceil(value: Fraction) -> int:
+    return -(-value.numerator // value.denominator)
