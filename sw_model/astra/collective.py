@@ -6,7 +6,7 @@ All NPUs of a group do the same, so one stands for all: the cost does not depend
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from heapq import heappop, heappush
 from math import prod
@@ -14,7 +14,7 @@ from math import prod
 from sw_model.astra.cost import Wire, phase_ns, suitable, wire_of
 from sw_model.astra.system import AlgorithmName, AllReduceShape, SystemConfig
 from sw_model.collective.plan import Operation
-from sw_model.topology import Dim, DimKind, Topology
+from sw_model.topology import DimKind, Topology
 
 __all__ = ["AstraResult", "DimUse", "Phase", "Span", "cut", "phases_of", "run_collective"]
 
@@ -131,7 +131,7 @@ def phases_of(
 ) -> tuple[Phase, ...]:
     """The phases of a chunk of ``size`` bytes."""
     order: list[tuple[Operation, Span]] = []
-    RS, AG, AR = Operation.REDUCE_SCATTER, Operation.ALL_GATHER, Operation.ALL_REDUCE  # noqa: N806
+    RS, AG, AR = Operation.REDUCE_SCATTER, Operation.ALL_GATHER, Operation.ALL_REDUCE
     if operation is AG:
         order = [(AG, span) for span in reversed(spans)]
     elif operation is not AR or system.shape is AllReduceShape.FULL_PER_DIM:

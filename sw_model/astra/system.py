@@ -3,10 +3,10 @@
 Every key of ASTRA-sim 2.0, and the scheduling keys of 1.0, is known. A key that has no effect here
 is named in `SystemConfig.without_effect`; an unknown key is refused with the nearest known one.
 
-``baseline`` stands for three things in these files; here they have three names: the full all-reduce
-on every dim (`AllReduceShape.FULL_PER_DIM`, key ``collective-optimization``), the ascending order of
-the dims (`DimOrder.ASCENDING`, key ``inter-dimension-scheduling``) and, elsewhere in this project,
-the endpoint kinds that begin with it.
+``baseline`` stands for three things in these files; here they have three names: the full
+all-reduce on every dim (`AllReduceShape.FULL_PER_DIM`, key ``collective-optimization``), the
+ascending order of the dims (`DimOrder.ASCENDING`, key ``inter-dimension-scheduling``) and,
+elsewhere in this project, the endpoint kinds that begin with it.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from typing import Any
 from sw_model.collective.plan import Operation
 from sw_model.document import Document, Node
 from sw_model.errors import InputError
-from sw_model.schema import Choice, Key, ListOf, Number, Record, TableOf, Text, Whole
+from sw_model.schema import Choice, Key, ListOf, Number, Reader, Record, TableOf, Text, Whole
 
 __all__ = [
     "AlgorithmName",
@@ -136,7 +136,7 @@ class SystemConfig:
 
     def with_algorithm(self, name: AlgorithmName, dims: int) -> SystemConfig:
         """The same with one algorithm for every operation on every dim."""
-        return replace(self, algorithms={operation: (name,) * dims for operation in Operation})
+        return replace(self, algorithms=dict.fromkeys(Operation, (name,) * dims))
 
 
 _FLAG = Choice({"0": False, "1": True, "false": False, "true": True})
@@ -194,7 +194,7 @@ class _NodeTable:
 
 
 #: Keys that are known and change nothing here, with what their value must be.
-_WITHOUT_EFFECT = {
+_WITHOUT_EFFECT: dict[str, Reader] = {
     "boost-mode": _FLAG,
     "trace-enabled": _FLAG,
     "track-local-mem": _FLAG,

@@ -1,0 +1,1 @@
+"""Chakra execution traces (MLCommons): the files, and the graph of one rank."""
