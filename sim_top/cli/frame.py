@@ -27,6 +27,7 @@ __all__ = ["COMMANDS", "Command", "Output", "Parser", "Progress", "main", "value
 
 #: Commands with the line that ``antiphon --help`` says about them; each is ``sim_top.cli.NAME``.
 COMMANDS = {
+    "collective": "one collective on the TLM, with its bound",
     "cosim": "a training workload with the RTL in the loop, beside the TLM",
     "run": "a training workload on the TLM",
     "crosscheck": "the TLM against the RTL, over a matrix of collectives",
