@@ -14,12 +14,12 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from sim_top.cosim.memory_map import MemoryMap, Region, payload
+from sim_top.cosim.memory_map import MemoryMap, Region, Regions, payload
 from sim_top.cosim.outcome import Issued
 from sim_top.platform.control import PlatformControl, PlatformError
 from sim_top.records import RecordCompiler, descriptor_bytes
 from sw_model.backend import Completion
-from sw_model.collective.plan import Collective, CollectivePlan, Operation
+from sw_model.collective.plan import Collective, CollectivePlan
 from sw_model.errors import DeadlockError
 from sw_model.platform import Platform
 from sw_model.schedule.options import PlanBook
@@ -128,8 +128,17 @@ class RtlBackend:
         try:
             await self.control.run(None if until is None else until - self.ahead)
         except PlatformError as error:
-            raise DeadlockError(str(error)) from error
+            raise DeadlockError("\n".join([str(error), *self._absent()])) from error
         return self._completions()
+
+    def _absent(self) -> list[str]:
+        """A line for every collective that some rank has not entered."""
+        everyone = set(self.representatives)
+        return [
+            f"collective {number} has not been entered by ranks {sorted(everyone - set(e.issued))}"
+            for number, e in enumerate(self._entries)
+            if len(e.issued) < len(everyone)
+        ]
 
     def _completions(self) -> list[Completion]:
         """What has ended in this cycle. An engine ends its collectives in order."""
@@ -148,18 +157,12 @@ class RtlBackend:
         """Plan it, place it in memory and write its descriptors."""
         plan = self.book.plan(number, collective)
         flit = self.platform.engine.flit_bytes
-        group = 1
-        for dim in collective.dims:
-            group *= self.platform.topology.dims[dim].size
-        size = collective.elements * collective.element_bytes
-        grown = size * group if collective.operation is Operation.ALL_GATHER else size
-        shrunk = collective.operation is Operation.REDUCE_SCATTER
-        taken = -(-size // group) if shrunk else grown
+        regions = Regions.of(collective, self.platform)
         what = f"collective {number}"
         # The descriptor names the regions, so it is made last; it lies right behind the source,
         # so that one transfer brings both.
-        result = self._memory.take(-(-taken // flit), what)
-        source = self._memory.take(-(-size // flit), what)
+        result = self._memory.take(regions.result_flits, what)
+        source = self._memory.take(regions.source_flits, what)
         blocks = [
             descriptor_bytes(
                 compiler.compile(
@@ -177,7 +180,7 @@ class RtlBackend:
         for rank, block in enumerate(blocks):
             image = np.zeros((source.flits + descriptor.flits) * flit, dtype=np.uint8)
             data = payload(collective, seed=self.seed, number=number, rank=rank)
-            image[:size] = data.view(np.uint8)
+            image[: regions.source_bytes] = data.view(np.uint8)
             start = source.flits * flit
             image[start : start + len(block)] = np.frombuffer(block, dtype=np.uint8)
             entry.contents.append(image)

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import prod
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sw_model.collective.plan import Collective
+from sw_model.collective.plan import Collective, Operation
 from sw_model.errors import InputError
+from sw_model.platform import Platform
 
-__all__ = ["MemoryMap", "Region", "payload"]
+__all__ = ["MemoryMap", "Region", "Regions", "payload"]
 
 
 @dataclass(frozen=True)
@@ -19,6 +21,28 @@ class Region:
 
     first: int
     flits: int
+
+
+@dataclass(frozen=True)
+class Regions:
+    """Sizes of the two regions that a collective has in every rank's memory."""
+
+    source_bytes: int
+    source_flits: int
+    result_flits: int
+
+    @classmethod
+    def of(cls, collective: Collective, platform: Platform) -> Regions:
+        """An all-gather's result is its group's size times its source; a reduce-scatter's that
+        part of it."""
+        flit = platform.engine.flit_bytes
+        group = prod(platform.topology.dims[dim].size for dim in collective.dims)
+        source = result = collective.elements * collective.element_bytes
+        if collective.operation is Operation.ALL_GATHER:
+            result = source * group
+        elif collective.operation is Operation.REDUCE_SCATTER:
+            result = -(-source // group)
+        return cls(source, -(-source // flit), -(-result // flit))
 
 
 class MemoryMap:

@@ -41,9 +41,16 @@ class Training:
 
 @dataclass(frozen=True)
 class SingleCollectives:
-    """Run collectives one after another, each on an idle platform."""
+    """Run collectives one after another, each on an idle platform.
+
+    Parameters
+    ----------
+    collectives : in order
+    absent : ranks that never enter, to see what becomes of the others
+    """
 
     collectives: tuple[Collective, ...]
+    absent: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)

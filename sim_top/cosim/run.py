@@ -5,17 +5,19 @@ from __future__ import annotations
 import shutil
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
+from sim_top.cosim.memory_map import Regions
 from sim_top.cosim.outcome import Job, Outcome, Training, load, save
 from sim_top.cosim.verify import compare
 from sim_top.platform.build import platform_model
 from sim_top.simulator import Model, build, run_cocotb
 from sim_top.simulator.cache import build_root
-from sw_model.errors import AntiphonError
+from sw_model.collective.plan import Collective
+from sw_model.errors import AntiphonError, InputError
 from sw_model.experiment import Experiment
 from sw_model.fabric.folding import Folding
 from sw_model.platform import Platform
@@ -27,8 +29,9 @@ from sw_model.results import (
 from sw_model.schedule.options import PlanBook
 from sw_model.simulation import dim_results, run_result, simulate_on
 from sw_model.workload.layers import Workload
+from sw_model.workload.spans import collectives_of
 
-__all__ = ["BOUND", "run_cosim", "run_job", "run_jobs"]
+__all__ = ["BOUND", "check_memory", "run_cosim", "run_job", "run_jobs"]
 
 BOUND = 0.05
 """Largest relative error of the TLM's cycles, for each collective (decided here; the measured
@@ -71,6 +74,8 @@ def run_cosim(
     platform = experiment.platform()
     small = workload.scaled(scale, settings.data_type)
 
+    collectives = collectives_of(small, platform.topology, settings.data_type)
+    check_memory(platform, list(collectives.values()) * settings.iterations)
     full_size = []
     for schedule in schedules:
         full_size.append(simulate_on(replace(experiment, schedule=schedule), workload).result)
@@ -110,6 +115,27 @@ def run_cosim(
         cycles_simulated=outcomes[-1].simulated,
         seconds=outcomes[-1].seconds,
     )
+
+
+def check_memory(platform: Platform, collectives: Iterable[Collective]) -> None:
+    """Refuse payloads that the memories inside the simulation cannot hold, before anything is
+    built. The descriptors, which come on top, are checked when they are made.
+
+    Raises
+    ------
+    InputError
+        where they are too small.
+    """
+    flits = 0
+    for request in collectives:
+        regions = Regions.of(request, platform)
+        flits += regions.source_flits + regions.result_flits
+    if flits > platform.memory.words:
+        raise InputError(
+            f"the payloads need {flits} flits beside each NPU, and the memory inside the "
+            f"simulation has {platform.memory.words}: raise memory.words, or lower the payload "
+            "scale"
+        )
 
 
 def run_jobs(

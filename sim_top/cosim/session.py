@@ -76,8 +76,9 @@ async def _singles(
     """Run collectives one by one; the counters after each."""
     counters = []
     for number, collective in enumerate(work.collectives):
-        backend.issue(collective, backend.representatives)
-        waiting = set(backend.representatives)
+        ranks = [rank for rank in backend.representatives if rank not in work.absent]
+        backend.issue(collective, ranks)
+        waiting = set(ranks)
         while waiting:
             for completion in await backend.wait(None):
                 waiting.remove(completion.rank)

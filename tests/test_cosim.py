@@ -1,0 +1,107 @@
+"""The main job: a training workload with the RTL in the loop."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from sim_top.cli import main
+from sim_top.cosim.outcome import Job, SingleCollectives
+from sim_top.cosim.run import run_job
+from sim_top.platform.build import platform_model
+from sw_model.collective.plan import Collective, Operation
+from sw_model.errors import DeadlockError
+from sw_model.experiment import read_experiment
+
+ROOT = Path(__file__).parents[1]
+EXAMPLE = ROOT / "examples" / "resnet50.yaml"
+
+
+@pytest.fixture(scope="module")
+def result(tmp_path_factory: pytest.TempPathFactory) -> tuple[int, dict, Path]:
+    folder = tmp_path_factory.mktemp("cosim")
+    target = folder / "result.json"
+    status = main(
+        ["cosim", str(EXAMPLE), "--scale", "1/1024", "--json", str(target),
+         "--output", str(folder / "out")]
+    )  # fmt: skip
+    return status, json.loads(target.read_text()), folder / "out"
+
+
+def test_the_main_job_passes(result: tuple[int, dict, Path]) -> None:
+    status, found, _ = result
+    assert status == 0
+    crosscheck = found["crosscheck"]
+    assert crosscheck["ok"]
+    assert crosscheck["max_error"] <= 0.05
+    # Baseline and Themis: two iterations of 54 layers and the whole run each.
+    assert len(crosscheck["cases"]) == 2 * (2 * 54 + 1)
+    for case in crosscheck["cases"]:
+        assert case["data_ok"], case
+        assert case["counters_ok"], case
+
+
+def test_the_json_has_the_promised_keys(result: tuple[int, dict, Path]) -> None:
+    _, found, _ = result
+    assert found["npus"] == found["ranks_simulated"] == 16
+    assert len(found["iterations_ns"]) == 2
+    assert found["total_ns"] == pytest.approx(sum(found["iterations_ns"]), abs=1)
+    assert found["total_ns"] == pytest.approx(
+        found["compute_ns"] + found["exposed_comm_ns"] + found["update_wait_ns"], abs=1
+    )
+    assert [dim["kind"] for dim in found["dims"]] == ["Ring", "Fred"]
+    for dim in found["dims"]:
+        assert 0 < dim["utilisation"] <= 1
+        assert dim["busy_ns"] > 0
+    assert len(found["layers"]) == 54
+    assert found["rtl_cycles"] >= found["rtl_cycles_simulated"] > 0
+
+
+def test_idle_cycles_are_skipped(result: tuple[int, dict, Path]) -> None:
+    """The forward pass of the first iteration has nothing outstanding."""
+    _, found, _ = result
+    skipped = found["rtl_cycles"] - found["rtl_cycles_simulated"]
+    assert skipped > found["rtl_cycles"] / 20
+
+
+def test_pictures_are_left(result: tuple[int, dict, Path]) -> None:
+    _, _, out = result
+    names = sorted(path.name for path in out.iterdir())
+    assert names == [
+        "resnet50.json", "resnet50_full.png", "resnet50_full.svg", "resnet50_rtl.png",
+        "resnet50_rtl.svg",
+    ]  # fmt: skip
+    assert (out / "resnet50_rtl.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_a_payload_over_the_memory_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["cosim", str(EXAMPLE), "--scale", "1"]) == 2
+    message = capsys.readouterr().err.strip()
+    assert message.startswith("antiphon: ")
+    assert message.endswith("raise memory.words, or lower the payload scale")
+    assert "\n" not in message
+
+
+def test_a_rank_that_is_never_told_is_named() -> None:
+    """One of 16 ranks does not enter: the watchdog says who waits for what, and who is missing."""
+    experiment = read_experiment(EXAMPLE)
+    where = experiment.platform()
+    request = Collective(Operation.ALL_REDUCE, 64, dims=(0, 1))
+    job = Job(
+        platform=where,
+        schedule=experiment.schedule,
+        work=SingleCollectives((request,), absent=(5,)),
+        watchdog=2000,
+    )
+    with pytest.raises(DeadlockError) as caught:
+        run_job(platform_model(where), job)
+    message = str(caught.value)
+    assert "nothing moved for 2000 cycles" in message
+    lines = message.splitlines()
+    grant = "waits for the grant of the receiver of its next message"
+    assert [line for line in lines if line.endswith(grant)] == [
+        f"rank 4, dim 1: op 0 of collective 0, 0 messages sent and 2 received, {grant}"
+    ]
+    assert lines[-1] == "collective 0 has not been entered by ranks [5]"
