@@ -206,6 +206,7 @@ class _Many(wiring.Component):
         return m
 
 
+@pytest.mark.filterwarnings("error")  # Amaranth's warning of a component that was left out
 def test_equal_components_are_elaborated_once():
     _Counted.elaborated = 0
     text = emit_systemverilog(_Many([_Counted(1, (1, 2)) for _ in range(8)]), name="many")

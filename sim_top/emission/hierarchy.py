@@ -21,7 +21,7 @@ from amaranth.hdl._ir import Design, PortDirection
 from amaranth.hdl._xfrm import DomainCollector, TransformedElaboratable
 from amaranth.lib import wiring
 
-from sim_top.emission.identity import identity, inner_signals
+from sim_top.emission.identity import identity, inner_components, inner_signals
 
 __all__ = ["Port", "component_ports", "convert_hierarchy", "module_name", "port_names"]
 
@@ -195,7 +195,8 @@ class _Cutter:
                 self._modules[key] = module
         else:
             self._skipped.append(obj)
-            obj._MustUse__used = True
+            for component in inner_components(obj):
+                component._MustUse__used = True  # by the first of its kind
         connections = {}
         for domain in module.domains:
             prefix = "" if domain == "sync" else f"{domain}_"

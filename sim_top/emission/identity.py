@@ -8,6 +8,7 @@ costs time and nothing else.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import enum
 from collections.abc import Iterator
@@ -17,7 +18,7 @@ from amaranth.hdl import Const, Signal, Value
 from amaranth.hdl._ast import Shape, ShapeCastable, SignalDict, ValueCastable
 from amaranth.lib import data, wiring
 
-__all__ = ["identity", "inner_signals"]
+__all__ = ["identity", "inner_components", "inner_signals"]
 
 _PLAIN = (bool, int, float, complex, str, bytes, Fraction, enum.Enum, type(None), type, range)
 _OWN_PACKAGES = ("rtl", "sim_top", "testbenches", "tests")
@@ -35,20 +36,28 @@ def identity(component: wiring.Component) -> object:
         return None
 
 
+def inner_components(component: wiring.Component) -> list[wiring.Component]:
+    """``component`` and those that can be reached through its attributes."""
+    return [part for part in _walked(component).objects if isinstance(part, wiring.Component)]
+
+
 def inner_signals(component: wiring.Component) -> Iterator[Signal]:
     """Signals that can be reached through the component's attributes but are no ports of it."""
-    walk = _Walk()
-    try:
-        walk.component(component)
-    except _NotComparableError:
-        return
     own = SignalDict()
     for _, _, value in component.signature.flatten(component):
         if isinstance(value, ValueCastable):
             value = value.as_value()
         if isinstance(value, Signal):
             own[value] = None
-    yield from (signal for signal in walk.signals if signal not in own)
+    yield from (signal for signal in _walked(component).signals if signal not in own)
+
+
+def _walked(component: wiring.Component) -> _Walk:
+    """A walk to the end, or to the first attribute that cannot be compared."""
+    walk = _Walk()
+    with contextlib.suppress(_NotComparableError):
+        walk.component(component)
+    return walk
 
 
 class _Walk:
@@ -56,8 +65,8 @@ class _Walk:
 
     def __init__(self) -> None:
         self.signals: SignalDict = SignalDict()
-        self._objects: dict[int, int] = {}
-        self._kept: list[object] = []
+        self.objects: list[object] = []
+        self._numbers: dict[int, int] = {}
 
     def component(self, component: wiring.Component) -> object:
         """Class, signature and attributes."""
@@ -72,10 +81,10 @@ class _Walk:
             )
 
     def _object(self, value: object, *extra: object) -> object:
-        if id(value) in self._objects:
-            return "again", self._objects[id(value)]
-        self._objects[id(value)] = len(self._objects)
-        self._kept.append(value)
+        if id(value) in self._numbers:
+            return "again", self._numbers[id(value)]
+        self._numbers[id(value)] = len(self._numbers)
+        self.objects.append(value)
         attributes = (
             (name, self.value(item))
             for name, item in sorted(vars(value).items())

@@ -7,11 +7,10 @@ input moves; with ``write_verilog -sv`` Yosys writes ``always_comb`` and ``alway
 from __future__ import annotations
 
 import re
-import warnings
 from collections.abc import Callable
 
 from amaranth._toolchain.yosys import find_yosys
-from amaranth.hdl import UnusedElaboratable, Value
+from amaranth.hdl import Value
 from amaranth.hdl._ir import PortDirection
 from amaranth.lib import wiring
 
@@ -19,9 +18,6 @@ from sim_top.emission.hierarchy import convert_hierarchy
 from sim_top.emission.rtlil import ModuleLibrary
 
 __all__ = ["emit_rtlil", "emit_systemverilog"]
-
-# Of equal components only the first is elaborated: the others are used all the same.
-warnings.filterwarnings("ignore", category=UnusedElaboratable)
 
 _HEADER = "// Written from the Amaranth description of this design; edit that, not this file.\n"
 _MODULE = re.compile(r"^module .*?^endmodule\n", re.MULTILINE | re.DOTALL)
