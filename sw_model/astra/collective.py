@@ -16,13 +16,29 @@ from sw_model.astra.system import AlgorithmName, AllReduceShape, SystemConfig
 from sw_model.collective.plan import Operation
 from sw_model.topology import DimKind, Topology
 
-__all__ = ["AstraResult", "DimUse", "Phase", "Span", "cut", "phases_of", "run_collective"]
+__all__ = [
+    "AstraResult",
+    "DimUse",
+    "Phase",
+    "Span",
+    "chosen",
+    "cut",
+    "natural_algorithm",
+    "phases_of",
+    "run_collective",
+    "run_phases",
+]
 
 _SUITS = {
     DimKind.RING: AlgorithmName.RING,
     DimKind.FULLY_CONNECTED: AlgorithmName.DIRECT,
     DimKind.SWITCH: AlgorithmName.HALVING_DOUBLING,
 }
+
+
+def natural_algorithm(kind: DimKind) -> AlgorithmName:
+    """What suits a dim for which a system file names nothing."""
+    return _SUITS.get(kind, AlgorithmName.RING)
 
 
 @dataclass(frozen=True)
@@ -107,7 +123,7 @@ def spans_of(
         dim = topology.dims[index]
         if dim.size == 1:
             continue
-        asked = wanted[index] if wanted else _SUITS.get(dim.kind, AlgorithmName.RING)
+        asked = wanted[index] if wanted else natural_algorithm(dim.kind)
         used = chosen(asked, operation, dim.size, f"dim {index + 1}", notes)
         spans.append(Span(index, dim.size, used, wire_of(dim, used)))
     return tuple(spans)

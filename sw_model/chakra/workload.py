@@ -20,9 +20,6 @@ from sw_model.topology import Topology
 
 __all__ = ["ChakraWorkload", "Match", "is_chakra", "load_workload", "rank_files"]
 
-_ENDINGS = (".et", ".et.gz")
-
-
 def rank_files(prefix: str | PathLike[str]) -> dict[int, Path]:
     """The trace files of a prefix, by rank, ascending."""
     start = Path(prefix)
@@ -172,7 +169,6 @@ def _check_groups(
                 continue
             # As in ASTRA-sim, group 0 is all ranks unless it is defined.
             if node.group in ("", "0") and node.group not in groups:
-                node.group = ""
                 if node.dims is not None and len(node.dims) < len(topology.dims):
                     raise InputError(
                         f"{node}: involved_dim must have {len(topology.dims)} entries, one for "

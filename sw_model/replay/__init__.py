@@ -1,0 +1,1 @@
+"""Replay of Chakra traces: every rank walks its graph, a fabric carries its communication."""

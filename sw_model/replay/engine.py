@@ -1,0 +1,343 @@
+"""The replay of one trace: graphs, resources, matching, and a watchdog.
+
+A node begins when all that it depends on has ended and its resource is free: one compute node at a
+time on the accelerator, one on the CPU; communication as the fabric says. Of several that could
+begin, the one with the lowest number does. Collectives of a group match by the order in which its
+members enter them; a collective begins when all members have.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import partial
+from heapq import heappop, heappush
+
+from sw_model.astra.system import SystemConfig
+from sw_model.chakra.graph import Graph, TraceNode
+from sw_model.chakra.messages import NodeKind
+from sw_model.chakra.workload import ChakraWorkload
+from sw_model.errors import DeadlockError, InputError
+from sw_model.replay.fabric import Fabric, Request
+from sw_model.replay.folding import Folding
+
+__all__ = ["Log", "Replay"]
+
+_CPU, _COMPUTE, _COMMUNICATION, _NONE = range(4)
+_LIMITED_LINES = 32
+
+
+@dataclass
+class Log:
+    """What one representative did, in ticks.
+
+    Attributes
+    ----------
+    compute : (position, start, end) of compute and memory nodes
+    communication : (position, issue, start, end); between issue and start it waits for others
+    finish : end of its last node
+    """
+
+    compute: list[tuple[int, int, int]] = field(default_factory=list)
+    communication: list[tuple[int, int, int, int]] = field(default_factory=list)
+    finish: int = 0
+
+
+@dataclass
+class _Entry:
+    """A collective that at least one member has entered: by colour, position and time."""
+
+    request: Request
+    entered: dict[int, tuple[int, int]] = field(default_factory=dict)
+
+
+@dataclass
+class _Message:
+    """A message of which one end at least has been issued."""
+
+    begun: int | None = None
+    arrived: bool = False
+    posted: int | None = None
+
+
+class _Rank:
+    """A representative: what its nodes still wait for, and what is ready, by resource."""
+
+    def __init__(self, graph: Graph, children: list[list[int]]) -> None:
+        self.nodes = graph.nodes
+        self.children = children
+        self.waits = [len(node.parents) for node in graph.nodes]
+        self.ready: list[list[int]] = [[], [], [], []]
+        self.busy = [False, False, False, False]
+        self.left = len(graph.nodes)
+        self.issued: dict[int, int] = {}  # communication under way: position to time
+        self.uses: dict[int, int] = {}  # by group's colour: collectives entered
+        self.log = Log()
+
+
+class Replay:
+    """One run.
+
+    Parameters
+    ----------
+    workload, folding : which ranks there are and which of them are simulated
+    fabric : carries the communication
+    system : roofline and replay-only are taken from it
+    progress : called with the share of nodes that have ended
+    """
+
+    def __init__(
+        self,
+        workload: ChakraWorkload,
+        folding: Folding,
+        fabric: Fabric,
+        system: SystemConfig,
+        progress: Callable[[float], object] | None = None,
+    ) -> None:
+        self.workload, self.folding = workload, folding
+        self.fabric, self.kernel, self.system = fabric, fabric.kernel, system
+        self.progress = progress
+        children: dict[int, list[list[int]]] = {}
+        self.ranks: list[_Rank] = []
+        for rank in folding.representatives:
+            graph = workload.graphs[rank]
+            if id(graph) not in children:
+                children[id(graph)] = _children(graph)
+            self.ranks.append(_Rank(graph, children[id(graph)]))
+        self.entries: dict[tuple[int, int], _Entry] = {}
+        self.messages: dict[tuple[int, int], _Message] = {}  # by (colour, position) of the receive
+        self.total = self.left = sum(rank.left for rank in self.ranks)
+
+    def run(self) -> list[Log]:
+        """Replay everything; a log for every representative.
+
+        Raises
+        ------
+        InputError
+            where the members of a group do not enter the same collective
+        DeadlockError
+            where nothing can happen any more: names every blocked rank and what it waits for
+        """
+        for colour, rank in enumerate(self.ranks):
+            for position, waits in enumerate(rank.waits):
+                if waits == 0:
+                    self._ready(colour, position)
+            self._issue(colour)
+        self.kernel.run()
+        if self.left:
+            raise DeadlockError(self._blocked())
+        return [rank.log for rank in self.ranks]
+
+    def _resource(self, node: TraceNode) -> int:
+        if node.kind in (NodeKind.COMM_COLL, NodeKind.COMM_SEND):
+            return _COMMUNICATION if self.fabric.one_at_a_time else _NONE
+        if node.kind in (NodeKind.COMM_RECV, NodeKind.METADATA, NodeKind.INVALID):
+            return _NONE
+        return _CPU if node.on_cpu else _COMPUTE
+
+    def _ready(self, colour: int, position: int) -> None:
+        rank = self.ranks[colour]
+        heappush(rank.ready[self._resource(rank.nodes[position])], position)
+
+    def _issue(self, colour: int, _: object = None) -> None:
+        """Begin what can begin."""
+        rank = self.ranks[colour]
+        while rank.ready[_NONE]:
+            self._begin(colour, heappop(rank.ready[_NONE]))
+        for resource in (_CPU, _COMPUTE, _COMMUNICATION):
+            if rank.ready[resource] and not rank.busy[resource]:
+                rank.busy[resource] = True
+                self._begin(colour, heappop(rank.ready[resource]))
+
+    def _begin(self, colour: int, position: int) -> None:
+        rank, now = self.ranks[colour], self.kernel.now
+        node = rank.nodes[position]
+        if node.kind in (NodeKind.METADATA, NodeKind.INVALID):
+            self.kernel.at(now, self._end, (colour, position))
+        elif node.kind in (NodeKind.COMP, NodeKind.MEM_LOAD, NodeKind.MEM_STORE):
+            end = now + max(self.fabric.shortest_compute, self._duration(node))
+            if end > now:
+                rank.log.compute.append((position, now, end))
+            self.kernel.at(end, self._end, (colour, position))
+        elif self.system.replay_only:
+            end = now + max(self.fabric.shortest_compute, self._ticks(node.duration_ns))
+            rank.log.communication.append((position, now, now, end))
+            self.kernel.at(end, self._end, (colour, position))
+        else:
+            rank.issued[position] = now
+            if node.kind is NodeKind.COMM_COLL:
+                self._enter(colour, position, node)
+            elif node.kind is NodeKind.COMM_SEND:
+                self._send(colour, position, node)
+            else:
+                self._receive(colour, position)
+
+    def _ticks(self, nanoseconds: int) -> int:
+        return nanoseconds * self.fabric.ticks_per_ns
+
+    def _duration(self, node: TraceNode) -> int:
+        """Ticks of a compute or memory node: by the roofline where that is on and the node says
+        what it does, else as in the trace. A memory node without a duration moves its tensor at
+        the local memory's bandwidth."""
+        system = self.system
+        bandwidth = system.local_memory_bandwidth
+        if node.kind is not NodeKind.COMP:
+            if node.duration_ns or bandwidth is None:
+                return self._ticks(node.duration_ns)
+            return int(node.tensor_bytes / bandwidth * self.fabric.ticks_per_ns)
+        if (
+            system.roofline
+            and not system.replay_only
+            and not node.on_cpu
+            and node.operations
+            and node.tensor_bytes
+        ):
+            assert bandwidth is not None
+            assert system.peak_performance is not None
+            # 10^12 operations per second are 10^3 per ns; 10^9 bytes per second are 1 per ns.
+            compute = node.operations / (system.peak_performance * 1000)
+            return int(max(compute, node.tensor_bytes / bandwidth) * self.fabric.ticks_per_ns)
+        return self._ticks(node.duration_ns)
+
+    def _enter(self, colour: int, position: int, node: TraceNode) -> None:
+        rank = self.ranks[colour]
+        group = self.folding.groups[colour][position]
+        use = rank.uses.get(group.colour, 0)
+        rank.uses[group.colour] = use + 1
+        key = (group.colour, use)
+        entry = self.entries.get(key)
+        assert node.operation is not None
+        if entry is None:
+            request = Request(len(self.entries), node.operation, node.size, group, node.priority)
+            entry = self.entries[key] = _Entry(request)
+        first = entry.request
+        if (first.operation, first.size) != (node.operation, node.size):
+            other, (at, _) = next(iter(entry.entered.items()))
+            raise InputError(
+                f"{node}: rank {self.folding.representatives[colour]} must enter the "
+                f"{first.operation.value} of {first.size} bytes that rank "
+                f"{self.folding.representatives[other]} enters "
+                f"({self.ranks[other].nodes[at]}), not the {node.operation.value} of {node.size}",
+                path=self.workload.paths[self.folding.representatives[colour]],
+            )
+        entry.entered[colour] = (position, self.kernel.now)
+        if len(entry.entered) == len(group.colours):
+            self.fabric.collective(first, partial(self._collected, entry, self.kernel.now))
+
+    def _collected(self, entry: _Entry, start: int) -> None:
+        for colour, (position, issued) in entry.entered.items():
+            log = self.ranks[colour].log
+            log.communication.append((position, issued, start, self.kernel.now))
+            self._end((colour, position))
+
+    def _send(self, colour: int, position: int, node: TraceNode) -> None:
+        rank, now = self.folding.representatives[colour], self.kernel.now
+        match = self.workload.matches.get((rank, position))
+        there = node.destination if match is None else match.destination
+        peer = self.folding.colour[there]
+        message = _Message()
+        if match is not None:
+            message = self.messages.setdefault((peer, match.receive), message)
+        message.begun = now
+
+        def sent() -> None:
+            log = self.ranks[colour].log
+            log.communication.append((position, now, now, self.kernel.now))
+            self._end((colour, position))
+
+        def arrived() -> None:
+            message.arrived = True
+            if message.posted is not None:
+                assert match is not None
+                self._received(peer, match.receive, message)
+
+        self.fabric.message((rank, colour), (there, peer), node.size, sent, arrived)
+
+    def _receive(self, colour: int, position: int) -> None:
+        message = self.messages.setdefault((colour, position), _Message())
+        message.posted = self.kernel.now
+        if message.arrived:
+            self.kernel.at(self.kernel.now, lambda _: self._received(colour, position, message))
+
+    def _received(self, colour: int, position: int, message: _Message) -> None:
+        assert message.posted is not None
+        assert message.begun is not None
+        start = max(message.posted, message.begun)
+        log = self.ranks[colour].log
+        log.communication.append((position, message.posted, start, self.kernel.now))
+        del self.messages[colour, position]
+        self._end((colour, position))
+
+    def _end(self, place: tuple[int, int]) -> None:
+        colour, position = place
+        rank = self.ranks[colour]
+        node = rank.nodes[position]
+        rank.busy[self._resource(node)] = False
+        rank.issued.pop(position, None)
+        rank.log.finish = self.kernel.now
+        rank.left -= 1
+        self.left -= 1
+        for child in rank.children[position]:
+            rank.waits[child] -= 1
+            if rank.waits[child] == 0:
+                self._ready(colour, child)
+        if self.progress is not None and self.left % 1024 == 0:
+            self.progress(1 - self.left / self.total)
+        self._issue(colour)
+
+    def _blocked(self) -> str:
+        """A line for every blocked rank: its node, and what that waits for."""
+        lines = ["nothing can happen any more:"]
+        for colour, rank in enumerate(self.ranks):
+            if not rank.left:
+                continue
+            alike = self.folding.sizes[colour] - 1
+            name = f"rank {self.folding.representatives[colour]}"
+            name += f" (and {alike} like it)" if alike else ""
+            for position in sorted(rank.issued):
+                lines.append(f"{name}, {rank.nodes[position]}: {self._missing(colour, position)}")
+            for position in rank.ready[_COMMUNICATION][:1]:
+                lines.append(
+                    f"{name}, {rank.nodes[position]}: waits for the rank's communication under "
+                    "way, one at a time in this semantics"
+                )
+        if len(lines) > _LIMITED_LINES + 1:
+            more = len(lines) - _LIMITED_LINES - 1
+            lines = [*lines[: _LIMITED_LINES + 1], f"... and {more} more"]
+        return "\n".join(lines)
+
+    def _missing(self, colour: int, position: int) -> str:
+        node = self.ranks[colour].nodes[position]
+        rank = self.folding.representatives[colour]
+        if node.kind is NodeKind.COMM_RECV:
+            match = self.workload.matches.get((rank, position))
+            why = "never sends them"
+            if match is not None:
+                why = f"has not begun to ({self.workload.node(match.source, match.send)})"
+            return (
+                f"waits for {node.size} bytes with tag {node.tag} from rank {node.source}, "
+                f"which {why}"
+            )
+        if node.kind is NodeKind.COMM_SEND:
+            return f"sends {node.size} bytes with tag {node.tag} to rank {node.destination}"
+        group = self.folding.groups[colour][position]
+        entry = next(
+            entry
+            for (number, _), entry in self.entries.items()
+            if number == group.colour and entry.entered.get(colour, (-1, 0))[0] == position
+        )
+        missing = [r for r in group.members if self.folding.colour[r] not in entry.entered]
+        shown = ", ".join(str(r) for r in missing[:16]) + (", ..." if len(missing) > 16 else "")
+        label = f"group {node.group!r}" if node.group else "all ranks"
+        return (
+            f"waits for the {entry.request.operation.value} of {node.size} bytes over {label}, "
+            f"which these ranks have not entered: {shown}"
+        )
+
+
+def _children(graph: Graph) -> list[list[int]]:
+    children: list[list[int]] = [[] for _ in graph.nodes]
+    for position, node in enumerate(graph.nodes):
+        for parent in node.parents:
+            children[parent].append(position)
+    return children
