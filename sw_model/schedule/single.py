@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from math import lcm, prod
+from math import lcm
 
 from sw_model.collective.cost import phase_cost
 from sw_model.collective.geometry import largest_resident
@@ -144,8 +144,6 @@ class Instance:
         """What a scheduler makes of at most ``chunks`` equal chunks."""
         cuts = self.payload.cut(chunks, None)
         grown = 1 if self.operation is Operation.ALL_REDUCE else self.payload.group
-        if self.operation is Operation.ALL_TO_ALL:
-            grown = 1
         sizes = [cut.extent * grown * self.collective.element_bytes for cut in cuts]
         phases = scheduler.schedule(self.operation, self.topology, self.collective.dims, sizes)
         name = type(scheduler).__name__.lower()
@@ -209,7 +207,10 @@ class Instance:
         ops: list[Op] = []
         moved: list[DimTraffic] = []
         sizes = [dim.size for dim in self.topology.dims]
-        resident = largest_resident(self.operation, phases, sizes, extent)
+        if self.operation is Operation.ALL_TO_ALL:  # the same bytes on every dim
+            resident = [extent * self.payload.group] * (len(phases) + 1)
+        else:
+            resident = largest_resident(self.operation, phases, sizes, extent)
         for position, phase in enumerate(phases):
             whole = resident[position + (phase.operation is Operation.ALL_GATHER)]
             cost = phase_cost(
@@ -227,10 +228,14 @@ class Instance:
 
     def padding_bytes(self, extents: Sequence[int]) -> int:
         """What the last chunk carries beyond the payload, so that all shards are whole."""
-        if self.operation is not Operation.ALL_REDUCE:
+        if self.operation is Operation.ALL_GATHER:
             return 0
-        group = prod(d.size for d in self.topology.dims)
-        return sum(-extent % group for extent in extents) * self.collective.element_bytes
+        group = self.payload.group
+        if self.operation is Operation.ALL_REDUCE:
+            more = sum(-extent % group for extent in extents)
+        else:
+            more = sum(extents) * group - self.collective.elements
+        return more * self.collective.element_bytes
 
 
 def _ceil(value: Fraction) -> int:

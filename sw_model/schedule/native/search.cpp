@@ -1,0 +1,380 @@
+// The minimal model (sw_model/schedule/minimal.py, which this repeats rule by rule) and a search that
+// uses it as judge. Compiled by sw_model/schedule/native/library.py; plain C interface, no state.
+//
+// Simulated annealing over: the order of dims of each chunk, the size of each chunk, the sequence of
+// chunks, and the key of each op (smaller starts first). All random numbers come from one seed, and
+// the budget is counted in simulated ops, so the result does not depend on the machine.
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <ctime>
+#include <vector>
+
+namespace {
+
+using std::int64_t;
+using std::uint64_t;
+
+struct Ready {
+    double key;
+    int arrival;
+    int chunk;
+    // For std::*_heap, which keeps the largest on top.
+    bool operator<(const Ready& other) const {
+        return key != other.key ? key > other.key : arrival > other.arrival;
+    }
+};
+
+struct Event {
+    int64_t time;
+    int serial;
+    int chunk;
+    bool operator<(const Event& other) const {
+        return time != other.time ? time > other.time : serial > other.serial;
+    }
+};
+
+constexpr int64_t kNever = INT64_MAX;
+
+class Model {
+  public:
+    Model(int chunks, int stride, int dims) : stride_(stride), dims_(dims), at_(chunks) {
+        waiting_.resize(dims);
+        free_at_.resize(dims);
+        serial_.resize(dims);
+        holder_.resize(dims);
+    }
+
+    // Time of the last chunk's end. Ops of chunk i stand at i * stride.
+    int64_t run(int chunks, const int* stages, const int* dim, const int64_t* busy,
+                const int64_t* latency, const double* key) {
+        for (int d = 0; d < dims_; ++d) {
+            waiting_[d].clear();
+            free_at_[d] = kNever;
+        }
+        events_.clear();
+        int arrivals = 0, serial = 0;
+        int64_t now = 0;
+        auto enqueue = [&](int chunk) {
+            const int op = chunk * stride_ + at_[chunk];
+            auto& queue = waiting_[dim[op]];
+            queue.push_back({key[op], arrivals++, chunk});
+            std::push_heap(queue.begin(), queue.end());
+        };
+        for (int chunk = 0; chunk < chunks; ++chunk) {
+            at_[chunk] = 0;
+            if (stages[chunk] > 0) enqueue(chunk);
+        }
+        for (;;) {
+            for (int d = 0; d < dims_; ++d) {
+                auto& queue = waiting_[d];
+                if (free_at_[d] != kNever || queue.empty()) continue;
+                std::pop_heap(queue.begin(), queue.end());
+                const int chunk = queue.back().chunk;
+                queue.pop_back();
+                const int op = chunk * stride_ + at_[chunk];
+                free_at_[d] = now + busy[op];
+                serial_[d] = ++serial;
+                holder_[d] = chunk;
+                if (latency[op] != 0) {
+                    holder_[d] = -1;
+                    events_.push_back({now + busy[op] + latency[op], serial, chunk});
+                    std::push_heap(events_.begin(), events_.end());
+                }
+            }
+            // What comes next, by time and then by start; all of one time before anything starts.
+            int64_t next = kNever;
+            for (;;) {
+                int which = -1;
+                int64_t time = kNever;
+                int first = 0;
+                for (int d = 0; d < dims_; ++d) {
+                    if (free_at_[d] < time || (free_at_[d] == time && time != kNever &&
+                                               serial_[d] < first)) {
+                        time = free_at_[d];
+                        first = serial_[d];
+                        which = d;
+                    }
+                }
+                bool from_event = false;
+                if (!events_.empty()) {
+                    const Event& event = events_.front();
+                    if (event.time < time || (event.time == time && event.serial < first)) {
+                        time = event.time;
+                        from_event = true;
+                    }
+                }
+                if (time == kNever) {
+                    if (next == kNever) return now;
+                    break;
+                }
+                if (next != kNever && time != next) break;
+                next = now = time;
+                int chunk;
+                if (from_event) {
+                    chunk = events_.front().chunk;
+                    std::pop_heap(events_.begin(), events_.end());
+                    events_.pop_back();
+                } else {
+                    chunk = holder_[which];
+                    free_at_[which] = kNever;
+                }
+                if (chunk >= 0 && ++at_[chunk] < stages[chunk]) enqueue(chunk);
+            }
+        }
+    }
+
+  private:
+    int stride_, dims_;
+    std::vector<int> at_;
+    std::vector<std::vector<Ready>> waiting_;
+    std::vector<int64_t> free_at_;
+    std::vector<int> serial_, holder_;
+    std::vector<Event> events_;
+};
+
+class Random {
+  public:
+    explicit Random(uint64_t seed) : state_(seed * 0x9E3779B97F4A7C15ull + 0x1234567ull) {}
+    uint64_t next() {
+        state_ ^= state_ >> 12;
+        state_ ^= state_ << 25;
+        state_ ^= state_ >> 27;
+        return state_ * 0x2545F4914F6CDD1Dull;
+    }
+    int below(int n) { return static_cast<int>((next() >> 33) % static_cast<uint64_t>(n)); }
+    double uniform() { return static_cast<double>(next() >> 11) * (1.0 / 9007199254740992.0); }
+
+  private:
+    uint64_t state_;
+};
+
+struct Orders {
+    int count, stride;
+    const int* stages;
+    const int* dim;
+    const int64_t* busy;  // of one grain
+    const int64_t* latency;
+};
+
+struct State {
+    std::vector<int> order;
+    std::vector<int64_t> size;
+    std::vector<double> factor;  // of the op's time, which gives its key
+    // What follows from them.
+    std::vector<int> stages, dim;
+    std::vector<int64_t> busy, latency;
+    std::vector<double> key;
+
+    State(int chunks, int stride)
+        : order(chunks), size(chunks), factor(chunks * stride, 1.0), stages(chunks),
+          dim(chunks * stride), busy(chunks * stride), latency(chunks * stride),
+          key(chunks * stride) {}
+
+    void derive(int chunk, const Orders& orders) {
+        const int from = order[chunk] * orders.stride, to = chunk * orders.stride;
+        stages[chunk] = size[chunk] > 0 ? orders.stages[order[chunk]] : 0;
+        for (int s = 0; s < stages[chunk]; ++s) {
+            dim[to + s] = orders.dim[from + s];
+            busy[to + s] = orders.busy[from + s] * size[chunk];
+            latency[to + s] = orders.latency[from + s];
+            key[to + s] = factor[to + s] * static_cast<double>(busy[to + s]);
+        }
+    }
+};
+
+class Search {
+  public:
+    Search(int chunks, int dims, const Orders& orders, uint64_t seed, double seconds)
+        : chunks_(chunks), orders_(orders), random_(seed), model_(chunks, orders.stride, dims),
+          deadline_(std::clock() + static_cast<std::clock_t>(seconds * CLOCKS_PER_SEC)) {}
+
+    int64_t judge(const State& state) {
+        for (int chunk = 0; chunk < chunks_; ++chunk) spent_ += state.stages[chunk];
+        ++judged_;
+        return model_.run(chunks_, state.stages.data(), state.dim.data(), state.busy.data(),
+                          state.latency.data(), state.key.data());
+    }
+
+    // Improve ``state`` in place with ``budget`` ops; the best that was seen goes to ``best``.
+    void anneal(State& state, int64_t value, int64_t budget, double hot, double cold, State& best,
+                int64_t& best_value, int64_t target) {
+        const int64_t begin = spent_;
+        const double start = static_cast<double>(value);
+        double temperature = hot * start;
+        int count = 0;
+        while (spent_ - begin < budget && best_value > target) {
+            if ((++count & 63) == 0) {
+                const double done = static_cast<double>(spent_ - begin) / budget;
+                temperature = start * hot * std::pow(cold / hot, done);
+                if ((count & 1023) == 0 && std::clock() > deadline_) {
+                    late_ = true;
+                    return;
+                }
+            }
+            touched_.clear();
+            if (!move(state)) continue;
+            const int64_t now = judge(state);
+            const double worse = static_cast<double>(now - value);
+            if (worse <= 0 || worse < -temperature * std::log(1.0 - random_.uniform())) {
+                value = now;
+                if (value < best_value) {
+                    best_value = value;
+                    best = state;
+                }
+            } else {
+                for (auto it = touched_.rbegin(); it != touched_.rend(); ++it) restore(state, *it);
+            }
+        }
+    }
+
+    int64_t spent() const { return spent_; }
+    int64_t judged() const { return judged_; }
+    bool late() const { return late_; }
+
+  private:
+    struct Saved {
+        int chunk, order;
+        int64_t size;
+        std::vector<double> factor;
+    };
+
+    void save(const State& state, int chunk) {
+        const auto from = state.factor.begin() + chunk * orders_.stride;
+        touched_.push_back({chunk, state.order[chunk], state.size[chunk],
+                            std::vector<double>(from, from + orders_.stride)});
+    }
+
+    void restore(State& state, const Saved& saved) {
+        state.order[saved.chunk] = saved.order;
+        state.size[saved.chunk] = saved.size;
+        std::copy(saved.factor.begin(), saved.factor.end(),
+                  state.factor.begin() + saved.chunk * orders_.stride);
+        state.derive(saved.chunk, orders_);
+    }
+
+    bool move(State& state) {
+        const double kind = random_.uniform();
+        const int a = random_.below(chunks_);
+        if (kind < 0.40) return resize(state, a);
+        if (kind < 0.62) {  // another order
+            if (state.size[a] == 0 || orders_.count < 2) return false;
+            save(state, a);
+            state.order[a] = random_.below(orders_.count);
+            state.derive(a, orders_);
+            return true;
+        }
+        if (kind < 0.77) {  // another place in the sequence
+            const int b = random_.below(chunks_);
+            if (a == b || (state.size[a] == 0 && state.size[b] == 0)) return false;
+            save(state, a);
+            save(state, b);
+            std::swap(state.order[a], state.order[b]);
+            std::swap(state.size[a], state.size[b]);
+            std::swap_ranges(state.factor.begin() + a * orders_.stride,
+                             state.factor.begin() + (a + 1) * orders_.stride,
+                             state.factor.begin() + b * orders_.stride);
+            state.derive(a, orders_);
+            state.derive(b, orders_);
+            return true;
+        }
+        if (state.stages[a] == 0) return false;
+        save(state, a);
+        double& factor = state.factor[a * orders_.stride + random_.below(state.stages[a])];
+        const double u = random_.uniform();
+        factor = u < 0.1 ? 0.0 : u < 0.2 ? 1.0 : std::exp(6.0 * random_.uniform() - 3.0);
+        state.derive(a, orders_);
+        return true;
+    }
+
+    bool resize(State& state, int a) {
+        const int b = random_.below(chunks_);
+        if (a == b || state.size[a] == 0) return false;
+        const double u = random_.uniform();
+        // From a crumb to a third of it, sometimes all.
+        const double share = u < 0.03 ? 1.0 : 0.4 * std::pow(10.0, -4.0 * random_.uniform());
+        int64_t amount = static_cast<int64_t>(share * static_cast<double>(state.size[a]));
+        amount = std::max<int64_t>(1, std::min(amount, state.size[a]));
+        save(state, a);
+        save(state, b);
+        state.size[a] -= amount;
+        state.size[b] += amount;
+        state.derive(a, orders_);
+        state.derive(b, orders_);
+        return true;
+    }
+
+    int chunks_;
+    Orders orders_;
+    Random random_;
+    Model model_;
+    std::clock_t deadline_;
+    int64_t spent_ = 0, judged_ = 0;
+    bool late_ = false;
+    std::vector<Saved> touched_;
+};
+
+}  // namespace
+
+extern "C" {
+
+int64_t antiphon_run(int chunks, int stride, int dims, const int* stages, const int* dim,
+                     const int64_t* busy, const int64_t* latency, const double* key) {
+    Model model(chunks, stride, dims);
+    return model.run(chunks, stages, dim, busy, latency, key);
+}
+
+// starts: ``starts`` states one after another; the result replaces the first of them, with keys in
+// place of factors. figures: judged states, spent ops, 1 where the time was up.
+int64_t antiphon_search(int chunks, int dims, int order_count, int stride, const int* stages,
+                        const int* dim, const int64_t* busy, const int64_t* latency, int starts,
+                        int* start_order, int64_t* start_size, double* start_factor,
+                        int64_t budget, double seconds, uint64_t seed, int64_t target,
+                        int64_t* figures) {
+    const Orders orders{order_count, stride, stages, dim, busy, latency};
+    Search search(chunks, dims, orders, seed, seconds);
+    std::vector<std::pair<int64_t, State>> states;
+    for (int i = 0; i < starts; ++i) {
+        State state(chunks, stride);
+        std::copy_n(start_order + i * chunks, chunks, state.order.begin());
+        std::copy_n(start_size + i * chunks, chunks, state.size.begin());
+        std::copy_n(start_factor + i * chunks * stride, chunks * stride, state.factor.begin());
+        for (int chunk = 0; chunk < chunks; ++chunk) state.derive(chunk, orders);
+        const int64_t value = search.judge(state);
+        states.emplace_back(value, std::move(state));
+    }
+    std::stable_sort(states.begin(), states.end(),
+                     [](const auto& a, const auto& b) { return a.first < b.first; });
+    State best = states.front().second;
+    int64_t best_value = states.front().first;
+    // A first try from each of the best starts, then all the rest from the best that they found.
+    const int tries = std::min<int>(3, starts);
+    for (int i = 0; i < tries && best_value > target && !search.late(); ++i) {
+        State state = states[i].second, found = state;
+        int64_t found_value = states[i].first;
+        search.anneal(state, found_value, budget / 10, 3e-3, 1e-4, found, found_value, target);
+        if (found_value < best_value) {
+            best_value = found_value;
+            best = found;
+        }
+    }
+    double hot = 2e-3;
+    int64_t left = budget - search.spent();
+    int rounds = 3;
+    for (; rounds > 0 && left > 0 && best_value > target && !search.late(); --rounds) {
+        State state = best;
+        search.anneal(state, best_value, left / rounds, hot, 1e-5, best, best_value, target);
+        hot *= 0.6;
+        left = budget - search.spent();
+    }
+    std::copy(best.order.begin(), best.order.end(), start_order);
+    std::copy(best.size.begin(), best.size.end(), start_size);
+    std::copy(best.key.begin(), best.key.end(), start_factor);
+    figures[0] = search.judged();
+    figures[1] = search.spent();
+    figures[2] = search.late();
+    return best_value;
+}
+
+}  // extern "C"
