@@ -27,6 +27,8 @@ class AceRing(wiring.Component):
     -------
     start : In(1)
         Its rising edge rings the doorbell of rank r ``r * skew`` cycles later.
+    chosen : In(ranks)
+        Whose doorbells.
     descriptor : In(flit address)
     skew : In(8)
     target : In(16)
@@ -46,6 +48,7 @@ class AceRing(wiring.Component):
         super().__init__(
             {
                 "start": In(1),
+                "chosen": In(ranks),
                 "descriptor": In(ADDRESS_BITS),
                 "skew": In(8),
                 "target": In(16),
@@ -88,7 +91,7 @@ class AceRing(wiring.Component):
                 self.completed[rank].eq(endpoint.counters.engine.completions),
             ]
             m.d.sync += wait.eq(Mux(wait == 0, 0, wait - 1))
-            with m.If(self.start & ~started):
+            with m.If(self.start & ~started & self.chosen[rank]):
                 m.d.sync += [wait.eq(rank * self.skew), pending.eq(1)]
             with m.Elif(endpoint.doorbell.valid & endpoint.doorbell.ready):
                 m.d.sync += pending.eq(0)

@@ -6,13 +6,16 @@ import numpy as np
 from rtl.ace.counters import engine_counters
 from rtl.ace.status import DimStatus, WaitCause
 from rtl.common.packet import DataType
-from sim_top.shell.control import Shell
+from sim_top.shell.control import Shell, StuckError
 from testbenches import parameters, seed
 from testbenches.ace_records import RingChunks, bounds, descriptor
 
 _FLIT = 16
-_DESCRIPTOR, _SOURCE, _RESULT = 0, 2048, 8192
-_DTYPES = {DataType.FP16: np.dtype("<f2"), DataType.INT32: np.dtype("<i4")}
+_SOURCE, _RESULT, _WORDS = 2048, 8192, 16384
+_DTYPES: dict[DataType, np.dtype] = {
+    DataType.FP16: np.dtype("<f2"),
+    DataType.INT32: np.dtype("<i4"),
+}
 
 
 def _values(ranks: int, flits: int, data_type: DataType) -> np.ndarray:
@@ -84,70 +87,180 @@ def _counters(dut, ranks: int) -> list:
     return [layout.from_bits((word >> (rank * layout.size)) & mask) for rank in range(ranks)]
 
 
-@cocotb.test()
-async def collective(dut):
-    """One or more collectives, back to back in one descriptor."""
+class _Ring:
+    """A ring in its shell, with the contents of its memories."""
+
+    def __init__(self, dut):
+        self.p = parameters()
+        self.dut = dut
+        self.ranks = self.p["ranks"]
+        self.everybody = list(range(self.ranks))
+        self.shell = Shell(dut, events=("done",), describe=lambda: _describe(dut, self.ranks))
+        self.images = [np.zeros(_WORDS * _FLIT, dtype=np.uint8) for _ in range(self.ranks)]
+
+    def place(self, work: RingChunks, address: int) -> np.ndarray:
+        """Put descriptors and random contributions into the images; the contributions."""
+        values = _values(self.ranks, work.chunk_flits * work.chunks, DataType(work.data_type))
+        for rank, image in enumerate(self.images):
+            code = np.frombuffer(descriptor(work.records(rank)), dtype=np.uint8)
+            raw = values[rank].view(np.uint8)
+            for first, data in ((address, code), (work.source, raw)):
+                assert not image[first * _FLIT : first * _FLIT + data.size].any(), "overlap"
+                image[first * _FLIT : first * _FLIT + data.size] = data
+        return values
+
+    async def begin(self, *, watchdog_limit: int = 2000) -> None:
+        """Reset, and fill the memories."""
+        await self.shell.reset(watchdog_limit=watchdog_limit)
+        await self.shell.load(self.everybody, self.images)
+
+    async def ring(self, address: int, *, ranks: int | None = None) -> None:
+        """Ring the doorbells of all ranks, or of those chosen by one bit each."""
+        self.shell.write("descriptor", address)
+        self.shell.write("chosen", (1 << self.ranks) - 1 if ranks is None else ranks)
+        self.shell.write("skew", self.p.get("skew", 0))
+        self.shell.write("start", 1)
+        await self.shell.run(until=self.shell.cycle + 2)
+        self.shell.write("start", 0)
+
+    async def complete(self, collectives: int) -> int:
+        """Run until every rank has completed so many since reset; the cycle in which it had."""
+        self.shell.write("target", collectives)
+        wake = await self.shell.run(until=self.shell.cycle + 200_000)
+        assert wake.events == ("done",), _describe(self.dut, self.ranks)
+        self.shell.write("target", 0)
+        await self.shell.run(until=wake.cycle + 10)
+        return wake.cycle
+
+    async def check(self, work: RingChunks, values: np.ndarray) -> None:
+        """Compare the result region of every rank, bit for bit."""
+        flits = work.chunk_flits * work.chunks
+        results = await self.shell.dump(self.everybody, first=work.result, beats=flits)
+        for rank, expected in enumerate(_expected(work, values)):
+            got = results[rank][: expected.nbytes]
+            wrong = np.flatnonzero(got != expected.view(np.uint8))
+            assert wrong.size == 0, f"rank {rank}: {wrong.size} bytes differ, first at {wrong[0]}"
+
+
+def _work(**changes) -> RingChunks:
     p = parameters()
-    ranks = p["ranks"]
-    data_type = DataType[p.get("data_type", "INT32")]
-    shell = Shell(dut, events=("done",), describe=lambda: _describe(dut, ranks))
-    await shell.reset(watchdog_limit=2000)
     shape = {
-        "ranks": ranks,
+        "operation": p.get("operation", "ar"),
+        "ranks": p["ranks"],
         "chunk_flits": p["chunk_flits"],
         "chunks": p["chunks"],
-        "data_type": data_type,
+        "data_type": DataType[p.get("data_type", "INT32")],
         "sources": p["sources"],
         "destinations": p["destinations"],
+        "source": _SOURCE,
+        "result": _RESULT,
     }
-    work = RingChunks(operation=p["operation"], source=_SOURCE, result=_RESULT, **shape)
-    flits = work.chunk_flits * work.chunks
-    values = _values(ranks, flits, data_type)
-    contents = []
-    for rank in range(ranks):
-        image = np.zeros(16384 * _FLIT, dtype=np.uint8)
-        code = np.frombuffer(descriptor(work.records(rank)), dtype=np.uint8)
-        assert code.size <= _SOURCE * _FLIT
-        image[: code.size] = code
-        raw = values[rank].view(np.uint8)
-        image[_SOURCE * _FLIT : _SOURCE * _FLIT + raw.size] = raw
-        contents.append(image)
-    await shell.load(list(range(ranks)), contents)
+    return RingChunks(**shape | changes)
 
-    shell.write("target", 1)
-    shell.write("descriptor", _DESCRIPTOR)
-    shell.write("skew", p.get("skew", 0))
-    begin = shell.cycle
-    shell.write("start", 1)
-    wake = await shell.run(until=begin + 200_000)
-    assert wake.events == ("done",), _describe(dut, ranks)
-    cycles = wake.cycle - begin
-    shell.write("target", 0)
-    await shell.run(until=wake.cycle + 200)
 
-    results = await shell.dump(list(range(ranks)), first=_RESULT, beats=flits)
-    counters = _counters(dut, ranks)
-    for rank, expected in enumerate(_expected(work, values)):
-        got = results[rank][: expected.nbytes].view(expected.dtype)
-        wrong = np.flatnonzero(got.view(np.uint8) != expected.view(np.uint8))
-        assert wrong.size == 0, f"rank {rank}: {wrong.size} bytes differ, first at {wrong[0]}"
-        count = counters[rank]
+@cocotb.test()
+async def collective(dut):
+    """One collective: data, counters and, where asked for, the rate of the steady state."""
+    t = _Ring(dut)
+    p = t.p
+    work = _work()
+    values = t.place(work, 0)
+    await t.begin()
+    begin = t.shell.cycle
+    await t.ring(0)
+    rate = None
+    if "window" in p:  # flits sent in between, headers count
+        first, last = p["window"]
+        await t.shell.run(until=begin + first)
+        before = [int(count.dims[0].flits_sent) for count in _counters(dut, t.ranks)]
+        await t.shell.run(until=begin + last)
+        after = [int(count.dims[0].flits_sent) for count in _counters(dut, t.ranks)]
+        rate = min(b - a for a, b in zip(before, after, strict=True)) / (last - first)
+        assert rate >= p["least_rate"], rate
+    cycles = await t.complete(1) - begin
+    await t.check(work, values)
+
+    counters = _counters(dut, t.ranks)
+    for rank, count in enumerate(counters):
         loaded, stored = work.shares(rank)
         assert count.engine.memory_read_bytes == loaded * work.chunks * _FLIT
         assert count.engine.memory_written_bytes == stored * work.chunks * _FLIT
         assert count.engine.descriptor_bytes == len(descriptor(work.records(rank)))
         assert count.engine.records_refused == 0
         assert count.engine.completions == 1
-        edge = bounds(work.chunk_flits, ranks)
-        steps = 2 * (ranks - 1) if work.operation == "ar" else ranks - 1
-        if work.chunk_flits % ranks == 0:
-            assert count.dims[0].flits_sent == work.chunks * steps * (edge[1] + 1)
+        steps = 2 * (t.ranks - 1) if work.operation == "ar" else t.ranks - 1
+        if work.chunk_flits % t.ranks == 0:
+            message = work.chunk_flits // t.ranks + 1
+            assert count.dims[0].flits_sent == work.chunks * steps * message
             assert count.dims[0].flits_received == count.dims[0].flits_sent
         assert count.dims[0].headers_sent == work.chunks * steps
     sent = max(int(count.dims[0].flits_sent) for count in counters)
+    some = counters[0].dims[0]
     dut._log.info(
-        f"{work.operation} over {ranks}: {cycles} cycles, {sent} flits sent, "
-        f"{100 * sent / cycles:.1f}% of one flit per cycle end to end; "
-        f"stalls link {counters[0].dims[0].stall_link} grant {counters[0].dims[0].stall_grant} "
-        f"data {counters[0].dims[0].stall_data} contexts {counters[0].dims[0].context_cycles}"
+        f"{work.operation} over {t.ranks}: {cycles} cycles, {sent} flits sent, "
+        f"{sent / cycles:.3f} flits per cycle end to end, steady {rate}; stalls: link "
+        f"{some.stall_link}, grant {some.stall_grant}, data {some.stall_data}; "
+        f"context cycles {some.context_cycles}"
     )
+
+
+@cocotb.test()
+async def two_doorbells(dut):
+    """A second descriptor rung while the first is at work; buffers go on in their epochs."""
+    t = _Ring(dut)
+    chunks = t.p["chunks"]
+    half = (_RESULT - _SOURCE) // 2
+    works = [
+        _work(operation="ar", collective=1),
+        _work(
+            operation="rs",
+            collective=2,
+            first_use=chunks,
+            program=8,
+            source=_SOURCE + half,
+            result=_RESULT + half,
+        ),
+    ]
+    values = [t.place(work, 1024 * number) for number, work in enumerate(works)]
+    await t.begin()
+    await t.ring(0)
+    await t.shell.run(until=t.shell.cycle + 60 * t.ranks)
+    await t.ring(1024)
+    await t.complete(2)
+    for work, contributions in zip(works, values, strict=True):
+        await t.check(work, contributions)
+
+
+@cocotb.test()
+async def reset_in_the_middle(dut):
+    """Everything on its way is gone, and the next collective is right."""
+    t = _Ring(dut)
+    work = _work(operation="ar")
+    values = t.place(work, 0)
+    for cycles in (200, 333):
+        await t.begin()
+        await t.ring(0)
+        await t.shell.run(until=cycles)
+    await t.begin()
+    await t.ring(0)
+    await t.complete(1)
+    await t.check(work, values)
+    assert all(count.engine.completions == 1 for count in _counters(dut, t.ranks))
+
+
+@cocotb.test()
+async def a_missing_rank_is_found(dut):
+    """One rank is not told: the watchdog says who waits for what."""
+    t = _Ring(dut)
+    t.place(_work(operation="ar"), 0)
+    await t.begin(watchdog_limit=500)
+    await t.ring(0, ranks=(1 << t.ranks) - 1 - 2)
+    try:
+        await t.complete(1)
+    except StuckError as error:
+        text = str(error)
+    else:
+        raise AssertionError("it completed")
+    assert "rank 0: op 0 sent 0 received 0 waits for GRANT" in text, text
+    assert "rank 1: op 0 sent 0 received 0 waits for NONE" in text, text
+    assert "rank 2: op 0 sent 1 received 0 waits for" in text, text

@@ -98,7 +98,7 @@ async def random_events(dut):
     await bench.reset()
     counts = {"fill": [0] * p["buffers"], "release": [0] * p["buffers"]}
     for _ in range(600):
-        raised = {}
+        raised: dict[str, list[int | None]] = {}
         for kind, ports in (("fill", p["writers"]), ("release", p["readers"])):
             buffers = rng.sample(range(p["buffers"]), ports)
             raised[kind] = [b if rng.random() < 0.5 else None for b in buffers]
@@ -113,7 +113,7 @@ async def random_events(dut):
                 _ask(dut, kind, number, buffer, counts[source][buffer] - ahead + wrong)
                 checker.expected[kind, number] = wrong == 0
         await bench.step()
-        for kind, buffers in raised.items():
-            for buffer in buffers:
+        for kind, events in raised.items():
+            for buffer in events:
                 if buffer is not None:
                     counts[kind][buffer] += 1

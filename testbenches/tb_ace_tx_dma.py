@@ -174,7 +174,7 @@ async def random_loads(dut):
     t = _Dma(dut, stalls=0.3)
     rng = random_generator("tx_dma")
     await t.bench.reset()
-    expected = {}
+    expected: dict[int, int] = {}
     place = 0
     for number in range(40):
         length = rng.choice((0, 1, 2, 3, 5, 8, 17, 40))

@@ -33,10 +33,10 @@ RX = {
 }
 
 
-def _parameters(contexts):
+def _parameters(contexts, grants=True):
     return AceParameters(
         flit_bytes=16,
-        dims=(DimParameters(grants=True),),
+        dims=(DimParameters(grants=grants),),
         sram_flits=2048,
         buffers=8,
         contexts=contexts,
@@ -47,12 +47,13 @@ def _parameters(contexts):
     )
 
 
-@pytest.mark.parametrize("contexts", [1, 2, 4])
-def test_dim_engine(contexts):
+@pytest.mark.parametrize(("contexts", "grants"), [(1, True), (2, False), (4, True)])
+def test_dim_engine(contexts, grants):
+    parameters = {"contexts": contexts, "grants": grants, "address_bits": 11, "packet_flits": 8}
     simulate(
-        DimEngine(parameters=_parameters(contexts), dim=0),
+        DimEngine(parameters=_parameters(contexts, grants), dim=0),
         testbench="testbenches.tb_ace_dim_engine",
-        parameters={"contexts": contexts, "address_bits": 11, "packet_flits": 8},
+        parameters=parameters,
     )
 
 

@@ -1,4 +1,4 @@
-"""Rings of endpoints (see the bench)."""
+"""Rings of whole endpoints (see the bench)."""
 
 import pytest
 
@@ -7,22 +7,25 @@ from sim_top.shell import MemoryAttachment, ShellPlan, shell_model
 from sim_top.simulator import run_cocotb
 from testbenches.ace_ring import AceRing
 
+WORK = {"chunk_flits": 64, "chunks": 12, "sources": 8, "destinations": 8}
 
-def ring_model(*, ranks, latency=10, contexts=4, simulator="icarus", buffers=8, chunk_flits=64):
+
+def ring_model(*, ranks=4, latency=10, contexts=4, simulator="verilator", buffers=8, flits=64):
     """A ring in its shell."""
     parameters = AceParameters(
         flit_bytes=16,
-        dims=(DimParameters(grants=True, credits=40, depth=40),),
-        sram_flits=2 * buffers * chunk_flits,
+        dims=(DimParameters(grants=True, credits=2 * latency + 8, depth=2 * latency + 8),),
+        sram_flits=2 * buffers * flits,
         buffers=2 * buffers,
         sram_banks=8,
         contexts=contexts,
         program_steps=16,
     )
+    inputs = ("start", "chosen", "descriptor", "skew", "target")
     plan = ShellPlan(
         events=("done",),
         activity="activity",
-        public=("start", "descriptor", "skew", "target", "counters", "status", "completed"),
+        public=(*inputs, "counters", "status", "completed"),
         memories=tuple(
             MemoryAttachment(read=f"memory_read__{rank}", write=f"memory_write__{rank}")
             for rank in range(ranks)
@@ -33,19 +36,63 @@ def ring_model(*, ranks, latency=10, contexts=4, simulator="icarus", buffers=8, 
     return shell_model(ring, plan, name="ace_ring", simulator=simulator, optimise="-O1")
 
 
+def _run(model, ranks, *, plusargs=(), testcase="collective", **work):
+    result = run_cocotb(
+        model,
+        module="testbenches.tb_ace_ring",
+        testcase=testcase,
+        parameters={"ranks": ranks} | WORK | work,
+        plusargs=plusargs,
+    )
+    print([line for line in result.log.splitlines() if " cycles, " in line])
+
+
 @pytest.mark.parametrize("data_type", ["FP16", "INT32"])
 @pytest.mark.parametrize("operation", ["ar", "rs", "ag"])
 def test_ring_of_four(operation, data_type):
-    run_cocotb(
-        ring_model(ranks=4),
-        module="testbenches.tb_ace_ring",
-        parameters={
-            "ranks": 4,
-            "operation": operation,
-            "data_type": data_type,
-            "chunk_flits": 64,
-            "chunks": 12,
-            "sources": 8,
-            "destinations": 8,
-        },
-    )
+    """Chunks whose shards differ in size; ranks that are told at different times."""
+    _run(ring_model(), 4, operation=operation, data_type=data_type, chunk_flits=63, skew=17)
+
+
+def test_full_rate():
+    """In the steady state every port sends a flit in more than 97 of 100 cycles."""
+    _run(ring_model(), 4, operation="ar", chunks=60, window=[1000, 5000], least_rate=0.97)
+
+
+@pytest.mark.parametrize("buffers", [(8, 8), (2, 1)])
+def test_stalled_memories(buffers):
+    """Every memory refuses at random; with plenty of buffers, and with next to none."""
+    sources, destinations = buffers
+    stalls = ("memory_stalls=100", "memory_seed=3")
+    _run(ring_model(), 4, sources=sources, destinations=destinations, plusargs=stalls)
+
+
+@pytest.mark.parametrize(
+    "testcase", ["two_doorbells", "reset_in_the_middle", "a_missing_rank_is_found"]
+)
+def test_sequences(testcase):
+    _run(ring_model(), 4, testcase=testcase, chunks=10)
+
+
+def test_on_icarus():
+    """The same on the second simulator."""
+    _run(ring_model(ranks=2, simulator="icarus"), 2, data_type="FP16", chunks=3)
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("contexts", [1, 2, 8])
+@pytest.mark.parametrize("ranks", [2, 3, 5])
+def test_wide(ranks, contexts):
+    """Other sizes and numbers of contexts, with stalls, few and many buffers."""
+    model = ring_model(ranks=ranks, contexts=contexts, latency=3 * ranks)
+    for operation in ("ar", "rs", "ag"):
+        for sources, destinations in ((1, 1), (3, 2), (8, 8)):
+            for stalls in (0, 150):
+                _run(
+                    model,
+                    ranks,
+                    operation=operation,
+                    sources=sources,
+                    destinations=destinations,
+                    plusargs=(f"memory_stalls={stalls}", "memory_seed=5"),
+                )
