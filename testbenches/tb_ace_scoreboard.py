@@ -114,6 +114,6 @@ async def random_events(dut):
                 checker.expected[kind, number] = wrong == 0
         await bench.step()
         for kind, events in raised.items():
-            for buffer in events:
-                if buffer is not None:
-                    counts[kind][buffer] += 1
+            for event in events:
+                if event is not None:
+                    counts[kind][event] += 1
