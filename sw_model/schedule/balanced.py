@@ -62,9 +62,11 @@ def balance(
         return best  # an all-to-all visits every dim with all of its bytes in any order
     ways = _Ways(instance)
     starts = [_start(ways, best, chunks)]
-    starts += [s for s in (_pieces(ways, instance, chunks, r) for r in (False, True)) if s]
-    starts = [s for s in starts if s is not None]
-    if end >= _LARGEST // 4 or not starts:
+    for backwards in (False, True):
+        pieces = _pieces(ways, instance, chunks, backwards)
+        if pieces is not None:
+            starts.append(pieces)
+    if end >= _LARGEST // 4:
         return best
     if seconds is None:
         limit, ops = DEFAULT_SECONDS, budget or DEFAULT_BUDGET
@@ -176,7 +178,7 @@ def _orders(instance: Instance) -> Iterator[Order]:
 Start = tuple[list[int], list[int], list[list[float]]]
 
 
-def _start(ways: _Ways, candidate: Candidate, chunks: int) -> Start | None:
+def _start(ways: _Ways, candidate: Candidate, chunks: int) -> Start:
     """A candidate as a start of the search, its last chunk rounded up to whole grains."""
     grain = ways.instance.grain
     order = [ways.of(phases) for phases in candidate.phases]
@@ -190,7 +192,7 @@ def _start(ways: _Ways, candidate: Candidate, chunks: int) -> Start | None:
     )
 
 
-def _pieces(ways: _Ways, instance: Instance, chunks: int, reverse: bool) -> Start | None:
+def _pieces(ways: _Ways, instance: Instance, chunks: int, backwards: bool) -> Start | None:
     """The shares of the linear program, cut into equal pieces and interleaved."""
     columns = list(instance.bound.columns)[:chunks]
     grains = -(-instance.payload.extent // instance.grain)
@@ -208,7 +210,7 @@ def _pieces(ways: _Ways, instance: Instance, chunks: int, reverse: bool) -> Star
         for i in range(count):
             size = whole * (i + 1) // count - whole * i // count
             pieces.append(((i + 0.5) / count, number, size))
-    pieces.sort(key=lambda piece: (-piece[0] if reverse else piece[0], piece[1]))
+    pieces.sort(key=lambda piece: (-piece[0] if backwards else piece[0], piece[1]))
     empty = chunks - len(pieces)
     return (
         [number for _, number, _ in pieces] + [0] * empty,

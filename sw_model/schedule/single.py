@@ -194,16 +194,50 @@ class Instance:
         return self.collective.element_bytes / self.topology.dims[dim].bandwidth
 
     @cached_property
-    def _memo(self) -> dict[tuple, tuple[tuple[Op, ...], tuple[DimTraffic, ...]]]:
+    def _memo(
+        self,
+    ) -> dict[tuple[int, int], tuple[tuple[Phase, ...], tuple[Op, ...], tuple[DimTraffic, ...]]]:
+        return {}
+
+    @cached_property
+    def _grains(
+        self,
+    ) -> dict[tuple[Phase, ...], tuple[tuple[Op, ...], tuple[DimTraffic, ...]]]:
         return {}
 
     def _chunk(
         self, extent: int, phases: tuple[Phase, ...]
     ) -> tuple[tuple[Op, ...], tuple[DimTraffic, ...]]:
-        key = (extent, phases)
-        found = self._memo.get(key)
-        if found is not None:
-            return found
+        # Schedulers share the phases of chunks that go the same way: their identity is quick to
+        # look up. The memo holds on to them, so that it stays theirs.
+        key = (extent, id(phases))
+        known = self._memo.get(key)
+        if known is None:
+            known = self._memo[key] = (phases, *self._timed(extent, phases))
+        return known[1], known[2]
+
+    def _timed(
+        self, extent: int, phases: tuple[Phase, ...]
+    ) -> tuple[tuple[Op, ...], tuple[DimTraffic, ...]]:
+        grains, rest = divmod(extent, self.grain)
+        if grains > 1 and not rest and not self.serial_latency:
+            # Whole grains have whole shards throughout, so everything grows with their number.
+            ops_of_one, moved_of_one = self._grain(phases)
+            return (
+                tuple((dim, busy * grains, latency) for dim, busy, latency in ops_of_one),
+                tuple(DimTraffic(m.sent * grains, m.received * grains) for m in moved_of_one),
+            )
+        return self._exact(extent, phases)
+
+    def _grain(self, phases: tuple[Phase, ...]) -> tuple[tuple[Op, ...], tuple[DimTraffic, ...]]:
+        found = self._grains.get(phases)
+        if found is None:
+            found = self._grains[phases] = self._exact(self.grain, phases)
+        return found
+
+    def _exact(
+        self, extent: int, phases: tuple[Phase, ...]
+    ) -> tuple[tuple[Op, ...], tuple[DimTraffic, ...]]:
         ops: list[Op] = []
         moved: list[DimTraffic] = []
         sizes = [dim.size for dim in self.topology.dims]
@@ -223,8 +257,7 @@ class Instance:
                 busy, latency = busy + latency, 0
             ops.append((phase.dim, busy, latency))
             moved.append(DimTraffic(sent, received))
-        self._memo[key] = found = tuple(ops), tuple(moved)
-        return found
+        return tuple(ops), tuple(moved)
 
     def padding_bytes(self, extents: Sequence[int]) -> int:
         """What the last chunk carries beyond the payload, so that all shards are whole."""

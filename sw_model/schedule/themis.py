@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
+from math import lcm, prod
 
 from sw_model.collective.cost import PhaseCost, phase_cost
 from sw_model.collective.plan import Algorithm, Operation, Phase
@@ -64,8 +66,13 @@ class Themis:
         baseline = baseline_phases(operation, topology, dims, self.turn, self.algorithms)
         if operation is Operation.ALL_TO_ALL or len(active) < 2:
             return [baseline] * len(sizes)
-        loads = {d: self._initial(operation, topology, d) for d in active}
-        steps: dict[tuple, dict[int, Fraction]] = {}
+        # Loads are counted in a unit in which they are whole: integers compare ten times faster.
+        seconds = _units_per_second(topology, active)
+        initial = {d: self._initial(operation, topology, d) * seconds for d in active}
+        loads = {
+            d: load.numerator if load.denominator == 1 else load for d, load in initial.items()
+        }
+        per_byte: dict[tuple[int, ...], list[tuple[int, int]]] = {}
         limits: dict[tuple, Fraction] = {}
         phases: dict[tuple[int, ...], tuple[Phase, ...]] = {}
         out = []
@@ -74,13 +81,14 @@ class Themis:
             order = tuple(sorted(active, key=lambda d: (loads[d], d)))
             least = order[0]
             if (size, least) not in limits:
-                limits[size, least] = self._threshold(operation, topology, least, size)
+                limits[size, least] = self._threshold(operation, topology, least, size) * seconds
             if loads[order[-1]] - loads[least] < limits[size, least]:
                 order = active
-            if (size, order) not in steps:
-                steps[size, order] = self._load(operation, topology, order, size)
-            for dim, load in steps[size, order].items():
-                loads[dim] += load
+            if order not in per_byte:
+                unit = _load_of_a_byte(self, operation, topology, order)
+                per_byte[order] = [(dim, int(load * seconds)) for dim, load in unit]
+            for dim, units in per_byte[order]:
+                loads[dim] += units * size
             if order not in phases:
                 phases[order] = build_phases(
                     operation,
@@ -138,3 +146,16 @@ class Themis:
             out[dim] = moved / where.bandwidth
             part /= where.size
         return out
+
+
+def _units_per_second(topology: Topology, active: Sequence[int]) -> int:
+    """A unit of time in which what a byte loads a dim with is whole, halves included."""
+    rates = lcm(*((1 / topology.dims[d].bandwidth).denominator for d in active))
+    return 2 * prod(topology.dims[d].size for d in active) * rates
+
+
+@lru_cache(maxsize=4096)
+def _load_of_a_byte(
+    scheduler: Themis, operation: Operation, topology: Topology, order: tuple[int, ...]
+) -> tuple[tuple[int, Fraction], ...]:
+    return tuple(scheduler._load(operation, topology, order, 1).items())
