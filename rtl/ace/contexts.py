@@ -56,7 +56,8 @@ class ContextLookup(wiring.Signature):
 
 
 class StartEvent(wiring.Signature):
-    """An op starts: its context, number and send program, seen from where it is announced."""
+    """An op starts: its context, number, send program and how many messages it receives, seen
+    from where it is announced."""
 
     def __init__(self, *, contexts: int):
         super().__init__(
@@ -66,8 +67,16 @@ class StartEvent(wiring.Signature):
                 "number": Out(16),
                 "tx_program": Out(12),
                 "tx_count": Out(8),
+                "rx_count": Out(8),
             }
         )
+
+
+class ClosingEvent(wiring.Signature):
+    """The header of a message's last packet was taken, seen from the receiver."""
+
+    def __init__(self, *, contexts: int):
+        super().__init__({"valid": Out(1), "context": Out(context_bits(contexts)), "step": Out(8)})
 
 
 class SentEvent(wiring.Signature):
@@ -184,6 +193,7 @@ class Contexts(wiring.Component):
             self.start.number.eq(number),
             self.start.tx_program.eq(op.tx_program),
             self.start.tx_count.eq(op.tx_count),
+            self.start.rx_count.eq(op.rx_count),
             row_write.addr.eq(self.next),
             row_write.en.eq(self.start.valid),
             row_write.data.number.eq(number),

@@ -127,6 +127,7 @@ class DimEngine(wiring.Component):
         wiring.connect(m, contexts.lookup[1], rx.lookup)
         wiring.connect(m, contexts.sent, tx.sent)
         wiring.connect(m, contexts.written, rx.written)
+        wiring.connect(m, rx.closing, tx.closing)
         m.d.comb += [
             tx.progress.eq(contexts.progress),
             tx.next.eq(contexts.next),

@@ -6,7 +6,7 @@ from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import data, memory, stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from rtl.ace.contexts import ContextLookup, WrittenEvent, context_bits
+from rtl.ace.contexts import ClosingEvent, ContextLookup, WrittenEvent, context_bits
 from rtl.ace.layouts import RxStep
 from rtl.ace.parameters import check_positive, check_power_of_two
 from rtl.ace.sram import SramReadSignature, SramWriteSignature
@@ -48,6 +48,8 @@ class RxUnit(wiring.Component):
     written : Out(WrittenEvent)
     reduced : Out(1)
         A flit enters the reduction unit.
+    closing : Out(ClosingEvent)
+        The header of a message's last packet was taken.
     early : Out(1)
         A header stands at ``i`` whose op has not started.
 
@@ -91,6 +93,7 @@ class RxUnit(wiring.Component):
                 "write": Out(SramWriteSignature(**sram)),
                 "written": Out(WrittenEvent(contexts=contexts)),
                 "reduced": Out(1),
+                "closing": Out(ClosingEvent(contexts=contexts)),
                 "early": Out(1),
             }
         )
@@ -142,6 +145,9 @@ class RxUnit(wiring.Component):
             self.i.ready.eq(move & (~self.i.payload.head | known)),
             program_read.addr.eq(row.rx_program + header.step),
             program_read.en.eq(self.i.valid & self.i.payload.head & self.i.ready),
+            self.closing.valid.eq(program_read.en & header.last),
+            self.closing.context.eq(self.lookup.context),
+            self.closing.step.eq(header.step),
         ]
         with m.If(move):
             m.d.sync += full.eq(self.i.valid & self.i.ready)

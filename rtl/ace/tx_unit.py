@@ -5,6 +5,7 @@ from amaranth.lib import data, memory, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from rtl.ace.contexts import (
+    ClosingEvent,
     ContextLookup,
     Progress,
     SentEvent,
@@ -38,7 +39,11 @@ class TxUnit(wiring.Component):
     that chases sends flit i when the receiver has written flit i.
 
     Without grants (FRED dims) no op passes an older one that has messages left: all inputs of a
-    switch must send in one order (3-fred *Control*, 6).
+    switch must send in one order (3-fred *Control*, 6). Behind an op that receives more messages
+    than it sends (an all-gather), nothing is sent before the last packet of its last message has
+    begun to arrive: each of its flows has one input, so a quick rank could else multicast a later
+    op, which ranks that cannot start it yet would hold in front of what they wait for
+    (docs/plan.md).
 
     Parameters
     ----------
@@ -54,6 +59,8 @@ class TxUnit(wiring.Component):
     granted : In(1)
         The peer has started its next op.
     start : In(StartEvent)
+    closing : In(ClosingEvent)
+        The last packet of a message has begun to arrive.
     lookup : Out(ContextLookup)
     progress : In(array of Progress)
     next : In(context)
@@ -104,6 +111,7 @@ class TxUnit(wiring.Component):
                 "o": Out(stream.Signature(flit_layout(flit_bytes))),
                 "granted": In(1),
                 "start": In(StartEvent(contexts=contexts)),
+                "closing": In(ClosingEvent(contexts=contexts)),
                 "lookup": Out(ContextLookup(contexts=contexts)),
                 "progress": In(data.ArrayLayout(Progress, contexts)),
                 "next": In(context_bits(contexts)),
@@ -290,11 +298,13 @@ class TxUnit(wiring.Component):
         # Choose.
         ready = Signal(self.contexts)
         unsent = Signal(self.contexts)
+        gathering = self._gathering(m)
         for context in range(self.contexts):
             m.d.comb += unsent[context].eq(
                 held[context]
                 | (left[context] != 0)
                 | (fetching & (fetching_context == context))
+                | gathering[context]
             )
         first_unsent, _ = oldest_first(m, unsent, self.next, name="first_unsent")
         granted_ops = Signal(16)
@@ -334,6 +344,22 @@ class TxUnit(wiring.Component):
             with m.Elif(take & (chosen == context)):
                 m.d.sync += held[context].eq(0)
         return found, take, chosen, step_read.data
+
+    def _gathering(self, m):
+        """By context, whether an op runs there behind which nothing may be sent yet."""
+        gathering = Signal(self.contexts)
+        expected = Signal(data.ArrayLayout(unsigned(8), self.contexts))
+        for context in range(self.contexts):
+            closing, start = self.closing, self.start
+            last = closing.step + 1 == expected[context]
+            with m.If(closing.valid & (closing.context == context) & last):
+                m.d.sync += gathering[context].eq(0)
+            with m.If(start.valid & (start.context == context)):
+                m.d.sync += [
+                    gathering[context].eq(start.rx_count > start.tx_count),
+                    expected[context].eq(start.rx_count),
+                ]
+        return gathering
 
     def _output(self, m, reader):
         """Flits to the port; copies, and the ends of messages, to a queue of their own."""

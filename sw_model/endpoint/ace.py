@@ -71,6 +71,7 @@ class Endpoint:
                 unit=Unit.DIM + dim,
                 contexts=engine.contexts,
                 depth=engine.queue_depth,
+                packet_flits=engine.packet_bytes // engine.flit_bytes,
                 on_end=on_end,
             )
             for dim in range(len(platform.topology.dims))

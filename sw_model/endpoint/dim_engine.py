@@ -31,6 +31,7 @@ class Op:
     Attributes
     ----------
     number : on its dim, since reset
+    heard : FRED dims: cycle from which on the last packet of the last message is arriving
     held : cycle from which its next send step is known to the transmit unit
     ready : cycle from which its next send step may be chosen
     first, last : by receive step, cycles in which its first and last flit are written
@@ -38,7 +39,7 @@ class Op:
     """
 
     __slots__ = (
-        "collective", "first", "held", "last", "left", "next", "number", "ready", "receiving",
+        "collective", "first", "heard", "held", "last", "left", "next", "number", "ready", "receiving",
         "record", "sends", "start", "written",
     )  # fmt: skip
 
@@ -54,6 +55,7 @@ class Op:
         self.ready = NEVER
         self.held = NEVER
         self.start = NEVER
+        self.heard = NEVER
         self.first = [NEVER] * program.receives
         self.last = [NEVER] * program.receives
         self.left = 0
@@ -85,12 +87,13 @@ class DimEngine:
     unit : number of its record queue
     contexts : ops under way at most
     depth : of its record queue
+    packet_flits : payload flits of a full packet
     on_end : called with (engine, op) at the end of every op, or None
     """
 
     __slots__ = (
         "_accepted", "_contexts", "_due", "_early", "_free", "_granted", "_live", "_next_step",
-        "_queue", "_startable", "_wake", "busy_flits", "command", "contexts", "grant_to", "inlet",
+        "_packet_flits", "_queue", "_startable", "_wake", "busy_flits", "command", "contexts", "grant_to", "inlet",
         "kernel", "on_end", "outlet", "room", "scoreboard", "timing", "unit",
     )  # fmt: skip
 
@@ -103,6 +106,7 @@ class DimEngine:
         unit: int,
         contexts: int,
         depth: int,
+        packet_flits: int,
         on_end: Callable[[DimEngine, Op], None] | None = None,
     ) -> None:
         self.kernel = kernel
@@ -128,6 +132,7 @@ class DimEngine:
         self._startable = 0  # cycle from which the next op may start
         self._due = NEVER  # cycle in which it will be tried
         self._next_step = timing.next_step
+        self._packet_flits = packet_flits
 
     @property
     def idle(self) -> bool:
@@ -260,10 +265,7 @@ class DimEngine:
             return
         self._wake = NEVER
         soonest = NEVER
-        candidates = self._live
-        if self._granted is None:
-            candidates = [op for op in self._live if op.next < len(op.sends)][:1]
-        for op in candidates:
+        for op in self._live if self._granted is not None else self._in_order(cycle):
             ready = op.ready
             if ready <= cycle:
                 op.ready = NEVER
@@ -277,6 +279,18 @@ class DimEngine:
                 soonest = ready
         if soonest != NEVER:
             self._look(soonest)
+
+    def _in_order(self, cycle: int) -> list[Op]:
+        """On a FRED dim, the only op that may send: the oldest with messages left, but nothing
+        behind an all-gather whose last message has not begun to arrive (docs/plan.md)."""
+        for op in self._live:
+            if op.next < len(op.sends):
+                return [op]
+            if len(op.first) > len(op.sends) and op.heard > cycle:
+                if op.heard != NEVER:
+                    self._look(op.heard)
+                return []
+        return []
 
     def sent(self, op: Op, last: int, free: int) -> None:
         """The last flit of the message chosen last leaves in cycle ``last``, and the transmit
@@ -312,6 +326,13 @@ class DimEngine:
         op.first[step] = first
         op.last[step] = last
         op.receiving -= 1
+        if self._granted is None and step == len(op.first) - 1:
+            # A header is one flit ahead of the first payload flit of its packet.
+            before = (flits - 1) // self._packet_flits * self._packet_flits
+            begun = last - (flits - 1 - before) if before else first
+            op.heard = begun - self.timing.receive
+            if self._free != NEVER:
+                self._look(op.heard if op.heard > self._free else self._free)
         if last > op.written:
             op.written = last
         if op.next < len(op.sends):
