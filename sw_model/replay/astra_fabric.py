@@ -62,6 +62,7 @@ class _Messages:
         source: tuple[int, int],
         destination: tuple[int, int],
         size: int,
+        number: int,
         sent: Done,
         arrived: Done,
     ) -> None:
@@ -237,6 +238,7 @@ class AstraFabric:
         source: tuple[int, int],
         destination: tuple[int, int],
         size: int,
+        number: int,
         sent: Done,
         arrived: Done,
     ) -> None:

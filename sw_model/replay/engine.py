@@ -208,7 +208,7 @@ class Replay:
         entry = self.entries.get(key)
         assert node.operation is not None
         if entry is None:
-            request = Request(len(self.entries), node.operation, node.size, group, node.priority)
+            request = Request(position, node.operation, node.size, group, node.priority)
             entry = self.entries[key] = _Entry(request)
         first = entry.request
         if (first.operation, first.size) != (node.operation, node.size):
@@ -251,7 +251,7 @@ class Replay:
                 assert match is not None
                 self._received(peer, match.receive, message)
 
-        self.fabric.message((rank, colour), (there, peer), node.size, sent, arrived)
+        self.fabric.message((rank, colour), (there, peer), node.size, position, sent, arrived)
 
     def _receive(self, colour: int, position: int) -> None:
         message = self.messages.setdefault((colour, position), _Message())

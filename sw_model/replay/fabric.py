@@ -21,7 +21,7 @@ class Request:
 
     Attributes
     ----------
-    number : in the order of entry, over all groups
+    number : of the node, by which collectives that begin at one time are ordered
     size : bytes of a rank's buffer; of its shard for an all-gather
     priority : of the trace
     """
@@ -66,10 +66,12 @@ class Fabric(Protocol):
         source: tuple[int, int],
         destination: tuple[int, int],
         size: int,
+        number: int,
         sent: Done,
         arrived: Done,
     ) -> None:
-        """Begin a message between two (rank, colour); ``sent`` when the sender is done with it."""
+        """Begin a message between two (rank, colour); ``sent`` when the sender is done with it.
+        ``number`` is of the node."""
 
     def traffic(self) -> tuple[DimTraffic, ...]:
         """Of all dims, innermost first."""

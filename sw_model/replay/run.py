@@ -1,0 +1,150 @@
+"""A whole trace, from files to results."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from enum import Enum
+from fractions import Fraction
+
+from sw_model.astra.system import DimOrder, SystemConfig
+from sw_model.chakra.workload import ChakraWorkload
+from sw_model.replay.accounting import NodeTimes, RankTimes, node_times, rank_times
+from sw_model.replay.astra_fabric import AstraFabric
+from sw_model.replay.engine import Replay
+from sw_model.replay.fabric import DimTraffic, Fabric
+from sw_model.replay.folding import fold
+from sw_model.replay.overlapped import OverlappedFabric, Schedule
+from sw_model.replay.shapes import shape_of
+
+__all__ = ["Semantics", "TraceResult", "replay_trace", "schedule_of"]
+
+
+class Semantics(Enum):
+    """Whose rules a replay follows (docs/semantics.md)."""
+
+    ANTIPHON = "antiphon"
+    ASTRA_SIM = "astra-sim"
+    ASTRA_SIM_AWARE = "astra-sim-aware"
+
+
+@dataclass(frozen=True)
+class TraceResult:
+    """A finished replay; times in ticks.
+
+    Attributes
+    ----------
+    ticks_per_ns : of the times
+    ranks : of every representative
+    sizes : number of ranks that each stands for
+    nodes : of the rank that finishes last, by name
+    dims : of the network
+    notes : what a user should know
+    """
+
+    workload: ChakraWorkload
+    semantics: Semantics
+    ticks_per_ns: int
+    ranks: tuple[RankTimes, ...]
+    sizes: tuple[int, ...]
+    nodes: tuple[NodeTimes, ...]
+    dims: tuple[DimTraffic, ...]
+    notes: tuple[str, ...]
+
+    @property
+    def latest(self) -> RankTimes:
+        """The rank that finishes last; of several, the lowest."""
+        return max(self.ranks, key=lambda rank: (rank.finish, -rank.rank))
+
+    def ns(self, ticks: int) -> float:
+        """Nanoseconds, rounded to a picosecond."""
+        return round(float(Fraction(ticks, self.ticks_per_ns)), 3)
+
+    def utilisation(self, dim: int) -> float:
+        """Bytes sent over what the dim could have carried in the whole time; 0 for no time."""
+        seconds = Fraction(self.latest.finish, self.ticks_per_ns * 10**9)
+        could = self.workload.topology.dims[dim].bandwidth * seconds
+        return float(self.dims[dim].bytes_per_npu / could) if could else 0.0
+
+
+def schedule_of(
+    system: SystemConfig | None,
+    *,
+    scheduler: str | None = None,
+    intra: str | None = None,
+    chunks: int | None = None,
+    serial_latency: bool = False,
+) -> Schedule:
+    """The schedule of our own semantics: what is given, else the system file's, else the
+    defaults."""
+    plain = Schedule(serial_latency=serial_latency)
+    if system is not None:
+        order = "themis" if system.dim_order is DimOrder.THEMIS else "baseline"
+        intra = intra or system.op_order.value.lower()
+        plain = replace(plain, scheduler=order, intra=intra, chunks=system.splits)
+    return replace(
+        plain,
+        scheduler=scheduler or plain.scheduler,
+        intra=intra or plain.intra,
+        chunks=chunks or plain.chunks,
+    )
+
+
+def replay_trace(
+    workload: ChakraWorkload,
+    system: SystemConfig,
+    *,
+    semantics: Semantics = Semantics.ANTIPHON,
+    schedule: Schedule = Schedule(),  # noqa: B008
+    fold_ranks: bool = True,
+    progress: Callable[[float], object] | None = None,
+) -> TraceResult:
+    """Replay a trace.
+
+    Parameters
+    ----------
+    system : of ASTRA-sim's keys those that the semantics knows
+    schedule : for our own semantics
+    fold_ranks : identical ranks are simulated once. Not with astra-sim-aware, whose links are
+        shared by particular ranks
+    progress : called with the share that is done
+
+    Raises
+    ------
+    InputError
+        where network, system and trace do not go together
+    DeadlockError
+        where nothing can happen any more: names every blocked rank and what it waits for
+    """
+    topology = workload.topology
+    aware = semantics is Semantics.ASTRA_SIM_AWARE
+    folding = fold(
+        workload, lambda members: shape_of(topology, members), identical=fold_ranks and not aware
+    )
+    fabric: Fabric
+    if semantics is Semantics.ANTIPHON:
+        pairs = {(match.source, match.destination) for match in workload.matches.values()}
+        pairs |= {
+            (rank, workload.node(rank, position).destination)
+            for rank, position in workload.unmatched
+        }
+        fabric = OverlappedFabric(topology, folding, system, schedule, pairs)
+    else:
+        system.check_dims(len(topology.dims))
+        fabric = AstraFabric(topology, system, len(folding.sizes), aware=aware)
+    logs = Replay(workload, folding, fabric, system, progress).run()
+    ranks = tuple(
+        rank_times(rank, log) for rank, log in zip(folding.representatives, logs, strict=True)
+    )
+    late = max(range(len(ranks)), key=lambda i: (ranks[i].finish, -ranks[i].rank))
+    graph = workload.graphs[ranks[late].rank]
+    return TraceResult(
+        workload=workload,
+        semantics=semantics,
+        ticks_per_ns=fabric.ticks_per_ns,
+        ranks=ranks,
+        sizes=folding.sizes,
+        nodes=node_times(graph, logs[late]),
+        dims=fabric.traffic(),
+        notes=fabric.notes(),
+    )
