@@ -141,7 +141,8 @@ class FloatAdder(wiring.Component):
             2,
             x=x_significand,
             y=Mux(far, 0, Cat(lost.any(), kept)),
-            exponent=x_exponent,
+            # What the exponent field is if the first one turns out to be the carry.
+            exponent=(x_exponent + 1)[: self.exponent],
             # A one where normalising has to stop, since the exponent would fall below 1.
             stop=Const(1 << (significand + 3), significand + 4) >> x_exponent,
             subtract=s.subtract,
@@ -159,10 +160,12 @@ class FloatAdder(wiring.Component):
             m, 4, zeros=leading_zeros(m, s.total | s.stop), total=s.total, exponent=s.exponent,
             **_tail(s),
         )  # fmt: skip
-        normal = (s.total << s.zeros)[: significand + 4]
+        normal = Signal(significand + 4)
+        field = (s.exponent - s.zeros)[: self.exponent]
+        m.d.comb += normal.eq(s.total << s.zeros)
         s = self._cut(
-            m, 5, normal=normal, exponent=(s.exponent - s.zeros)[: self.exponent], **_tail(s)
-        )
+            m, 5, normal=normal[:-1], exponent=Mux(normal[-1], field, 0), **_tail(s)
+        )  # fmt: skip
 
         # 6: round each format at its own place, all in one adder, and pack.
         m.d.comb += self.o.eq(self._round(m, s))
@@ -210,19 +213,14 @@ class FloatAdder(wiring.Component):
         return exponent, Cat(magnitude[: self.mantissa], hidden)
 
     def _round(self, m: Module, s: SimpleNamespace) -> Value:
-        """Round ``s.normal``, whose hidden bit is on top, and put the special cases in."""
+        """Round ``s.normal``, the mantissa and four bits below, and put the special cases in."""
         ups, tops = [], []
         for form in self.formats.values():
             drop = self.mantissa - form.mantissa
             guard, lowest = s.normal[3 + drop], s.normal[4 + drop]
             ups.append(Cat(Const(0, drop), guard & (lowest | s.normal[: 3 + drop].any())))
-        hidden = s.normal[-1]
         rounded = Signal(self.exponent + self.mantissa)
-        m.d.comb += rounded.eq(
-            Cat(Const(0, self.mantissa), Mux(hidden, s.exponent, 0))
-            + s.normal[4:]
-            + self._chosen(s.selected, ups)
-        )
+        m.d.comb += rounded.eq(Cat(s.normal[4:], s.exponent) + self._chosen(s.selected, ups))
         for form in self.formats.values():
             tops.append(rounded[self.mantissa : self.mantissa + form.exponent].all())
         infinite = Signal()
