@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import importlib.metadata
+import warnings
 from pathlib import Path
 
+from amaranth.hdl import UnusedElaboratable
 from amaranth.lib import wiring
 
 from sim_top.emission import emit_systemverilog
 from sim_top.simulator.cache import cached, content_key, source_digest
 
 __all__ = ["emit_cached"]
+
+# A component whose text comes from the cache is never elaborated, and need not be.
+warnings.filterwarnings("ignore", category=UnusedElaboratable)
 
 
 def emit_cached(component: wiring.Component, *, name: str, key: str | None) -> str:
