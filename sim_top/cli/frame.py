@@ -35,6 +35,7 @@ COMMANDS = {
     "workload": "write a workload of the project's own",
     "emit": "write SystemVerilog",
     "schema": "the JSON schema of an experiment file",
+    "reproduce": "published results, ours beside theirs",
     "bench": "the benchmarks",
 }
 

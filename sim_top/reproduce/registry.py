@@ -1,0 +1,74 @@
+"""Which sets of published results there are."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+__all__ = ["SETS", "Row", "draw", "rows_of"]
+
+#: Modules by name. Each has ``rows(progress) -> list[Row]``, and may have ``draw(path)``.
+SETS = {
+    "themis": "sim_top.reproduce.themis",
+}
+
+
+@dataclass(frozen=True)
+class Row:
+    """One figure.
+
+    Parameters
+    ----------
+    name : what it is
+    ours, reference : the two figures
+    provenance : who says so, and where
+    tolerance : how far they may lie apart, in the same unit
+    unit : of all three
+    at_least : the reference is a floor: anything above it is fine too
+    """
+
+    name: str
+    ours: float
+    reference: float
+    provenance: str
+    tolerance: float
+    unit: str = ""
+    at_least: bool = False
+
+    @property
+    def ok(self) -> bool:
+        """Whether ours is near enough."""
+        if self.at_least and self.ours >= self.reference:
+            return True
+        return abs(self.ours - self.reference) <= self.tolerance
+
+    def json(self) -> dict[str, Any]:
+        """The keys of ``antiphon reproduce``."""
+        return {
+            "name": self.name,
+            "ours": self.ours,
+            "reference": self.reference,
+            "provenance": self.provenance,
+            "tolerance": self.tolerance,
+            "unit": self.unit,
+            "ok": self.ok,
+        }
+
+
+def rows_of(name: str, progress: Callable[[float], object]) -> list[Row]:
+    """Compute a set."""
+    rows: list[Row] = importlib.import_module(SETS[name]).rows(progress)
+    return rows
+
+
+def draw(name: str, path: Path) -> bool:
+    """Draw the plot of a set. False where it has none."""
+    module = importlib.import_module(SETS[name])
+    if not hasattr(module, "draw"):
+        return False
+    path.parent.mkdir(parents=True, exist_ok=True)
+    module.draw(path)
+    return True
