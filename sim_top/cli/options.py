@@ -39,7 +39,12 @@ def add_experiment_options(parser: argparse.ArgumentParser, *, optional: bool) -
         help="the experiment file",
     )
     if optional:
-        parser.add_argument("--workload", type=Path, metavar="W", help="an ASTRA-sim 1.0 text")
+        parser.add_argument(
+            "--workload",
+            type=Path,
+            metavar="W",
+            help="an ASTRA-sim 1.0 text, or the prefix of Chakra traces",
+        )
         parser.add_argument(
             "--network", type=Path, metavar="N.yml", help="an ASTRA-sim network yml, or our own"
         )

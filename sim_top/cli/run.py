@@ -2,6 +2,9 @@
 
 The workload, network and schedule come from an experiment file, or from options. Times are of the
 rank that finishes last. Options override the file.
+
+W is an ASTRA-sim 1.0 text, or the prefix of Chakra traces, PREFIX.RANK.et, one for each NPU. Traces
+run on any network; with --semantics astra-sim by the cost rules of that program.
 """
 
 from __future__ import annotations
@@ -11,6 +14,9 @@ from pathlib import Path
 
 from sim_top.cli.frame import Output
 from sim_top.cli.options import add_experiment_options, experiment_of
+from sim_top.cli.trace_run import add_trace_options, run_traces
+from sw_model.chakra.workload import is_chakra
+from sw_model.errors import InputError
 
 EXAMPLE = "antiphon run examples/resnet50.yaml --scheduler baseline --timeline baseline.svg"
 
@@ -18,6 +24,7 @@ EXAMPLE = "antiphon run examples/resnet50.yaml --scheduler baseline --timeline b
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add arguments."""
     add_experiment_options(parser, optional=True)
+    add_trace_options(parser)
     parser.add_argument(
         "--timeline", type=Path, metavar="FILE", help="draw the timeline, .svg or .png"
     )
@@ -26,6 +33,14 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace, output: Output) -> bool:
     """Read, run, report."""
     experiment = experiment_of(arguments)
+    if is_chakra(experiment.workload.file):
+        return run_traces(experiment.workload.file, experiment.network, arguments, output)
+    for option in ("system", "comm_group"):
+        if getattr(arguments, option) is not None:
+            name = option.replace("_", "-")
+            raise InputError(f"--{name} is for Chakra traces, not for a layer workload")
+    if arguments.semantics != "antiphon" or arguments.latency_model != "overlapped":
+        raise InputError("--semantics and --latency-model are for Chakra traces")
     workload = experiment.load_workload()
 
     from sw_model.simulation import simulate

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from os import PathLike, fspath
 from pathlib import Path
@@ -19,6 +19,7 @@ from sw_model.errors import InputError, nearest
 from sw_model.topology import Topology
 
 __all__ = ["ChakraWorkload", "Match", "is_chakra", "load_workload", "rank_files"]
+
 
 def rank_files(prefix: str | PathLike[str]) -> dict[int, Path]:
     """The trace files of a prefix, by rank, ascending."""
@@ -111,12 +112,15 @@ def load_workload(
     prefix: str | PathLike[str],
     topology: Topology,
     groups: Mapping[str, tuple[int, ...]] | None = None,
+    *,
+    progress: Callable[[float], object] | None = None,
 ) -> ChakraWorkload:
     """Read and check the traces of all NPUs of ``topology``.
 
     Parameters
     ----------
     groups : communicators by name; those that a trace defines itself come beside them
+    progress : called with the share of the files that is read
 
     Raises
     ------
@@ -148,6 +152,8 @@ def load_workload(
         if digest not in parsed:
             parsed[digest] = build_graph(parse_trace(data, path))
         graphs.append(parsed[digest])
+        if progress is not None:
+            progress(len(graphs) / npus)
     known = dict(groups or {})
     for graph in parsed.values():
         known = graph.groups | known

@@ -1,0 +1,114 @@
+"""``antiphon run`` of Chakra traces."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+from sim_top.cli.frame import Output
+from sw_model.errors import InputError
+from sw_model.topology import Topology
+
+__all__ = ["SEMANTICS", "add_trace_options", "run_traces", "warn"]
+
+SEMANTICS = ("antiphon", "astra-sim", "astra-sim-aware")
+
+
+def add_trace_options(parser: argparse.ArgumentParser) -> None:
+    """Options that come with ASTRA-sim's inputs."""
+    parser.add_argument(
+        "--system", type=Path, metavar="S.json", help="an ASTRA-sim system json, for Chakra traces"
+    )
+    parser.add_argument(
+        "--comm-group", type=Path, metavar="G.json", help="communicators of Chakra traces"
+    )
+    parser.add_argument(
+        "--semantics",
+        choices=SEMANTICS,
+        default="antiphon",
+        help="whose cost rules (default antiphon); the others are for Chakra traces",
+    )
+    parser.add_argument(
+        "--latency-model",
+        choices=["overlapped", "serial"],
+        default="overlapped",
+        help="serial charges step latencies to the dim, for Chakra traces",
+    )
+
+
+def warn(message: str) -> None:
+    """One line on standard error."""
+    sys.stderr.write(f"antiphon: warning: {message}\n")
+
+
+def run_traces(
+    prefix: Path, topology: Topology, arguments: argparse.Namespace, output: Output
+) -> bool:
+    """Read, replay, report.
+
+    Raises
+    ------
+    InputError
+        for whatever is wrong in the files or between them.
+    """
+    from sw_model.astra.groups import read_groups
+    from sw_model.astra.system import SystemConfig, read_system
+    from sw_model.chakra.workload import load_workload
+    from sw_model.replay.run import Semantics, replay_trace, schedule_of
+    from sw_model.report.trace import trace_json, trace_tables
+
+    semantics = Semantics(arguments.semantics)
+    for option, given in (
+        ("--iterations", arguments.iterations is not None),
+        ("--mode", getattr(arguments, "mode", None) is not None),
+        ("--timeline", arguments.timeline is not None),
+    ):
+        if given:
+            raise InputError(f"{option} is for layer workloads, not for Chakra traces")
+    own = semantics is Semantics.ANTIPHON
+    for option, given in (
+        ("--scheduler", arguments.scheduler not in (None, "baseline")),
+        ("--intra", arguments.intra not in (None, "fifo")),
+        ("--latency-model", arguments.latency_model != "overlapped"),
+    ):
+        if given and not own:
+            raise InputError(f"{option} is for the semantics antiphon, not {semantics.value}")
+    system = None
+    if arguments.system is not None:
+        system = read_system(arguments.system)
+        if system.without_effect:
+            names = ", ".join(system.without_effect)
+            warn(f"{arguments.system}: without effect here: {names}")
+    groups = None
+    if arguments.comm_group is not None:
+        groups = read_groups(arguments.comm_group, topology.npus)
+    with output.progress("reading") as progress:
+        workload = load_workload(prefix, topology, groups, progress=progress)
+    if workload.unmatched:
+        rank, position = workload.unmatched[0]
+        warn(
+            f"{workload.paths[rank]}: {workload.node(rank, position)}: nobody receives this "
+            f"message ({len(workload.unmatched)} such in all)"
+        )
+    schedule = schedule_of(
+        system,
+        scheduler=arguments.scheduler,
+        intra=arguments.intra,
+        chunks=arguments.chunks,
+        serial_latency=arguments.latency_model == "serial",
+    )
+    config = system or SystemConfig()
+    if arguments.chunks is not None:
+        config = replace(config, splits=arguments.chunks)
+    with output.progress("TLM") as progress:
+        result = replay_trace(
+            workload, config, semantics=semantics, schedule=schedule, progress=progress
+        )
+    for note in result.notes:
+        warn(note)
+    output.data = trace_json(result)
+    if output.json_target != "-":
+        output.show(*trace_tables(result))
+    return True
