@@ -35,10 +35,13 @@ async def every_flow_at_one_flit_a_cycle_with_modes_changing_at_any_time(dut):
     generator.shuffle(configurations)
     by_word = {c.modes_word(): c for c in configurations}
 
+    def beats_each() -> int:
+        return 1 if given["flows"] == "all" else generator.randint(1, BEATS)
+
     def beats() -> Iterator[tuple[int, dict[int, Lane]]]:
         for configuration in configurations:
             word = configuration.modes_word()
-            for _ in range(generator.randint(1, BEATS)):
+            for _ in range(beats_each()):
                 lanes = {}
                 for flow in configuration.flows:
                     if generator.random() < 0.1:

@@ -115,7 +115,7 @@ def test_small_and_odd_sizes(ports, copies):
 
 
 def test_eight_ports():
-    run(8, 3, 300)
+    run(8, 3, 120)
 
 
 def test_on_verilator():

@@ -41,7 +41,7 @@ def build(kind, copies=3, adder_depth=2, flit_bytes=16, data_types=TYPES, operat
     }[kind]()
 
 
-def run(kind, copies=3, cycles=600, simulator="icarus", **options):
+def run(kind, copies=3, cycles=400, simulator="icarus", **options):
     dut = build(kind, copies, **options)
     simulate(
         dut,
@@ -104,17 +104,21 @@ def test_latency_is_that_of_the_timing_model(adder_depth):
         assert build(kind, adder_depth=adder_depth).latency == timing.distributing_stage
 
 
-@pytest.mark.parametrize("copies", [2, 3])
-@pytest.mark.parametrize("kind", ["R", "D", "demux", "mux"])
+@pytest.mark.parametrize(
+    ("kind", "copies"), [("R", 2), ("R", 3), ("D", 3), ("demux", 3), ("mux", 3)]
+)
 def test_edge_switches_in_every_mode(kind, copies):
     run(kind, copies)
 
 
-@pytest.mark.parametrize("adder_depth", [1, 3])
+@pytest.mark.parametrize(
+    "adder_depth", [1, *(pytest.param(d, marks=pytest.mark.full) for d in (2, 3, 6))]
+)
 def test_the_centre_in_every_mode(adder_depth):
     run("RD", adder_depth=adder_depth)
 
 
+@pytest.mark.full
 def test_the_centre_on_verilator():
     run("RD", simulator="verilator")
 
@@ -133,6 +137,7 @@ def test_all_types_and_operators(kind, adder_depth):
 
 
 @pytest.mark.full
+@pytest.mark.parametrize("copies", [2, 5])
 @pytest.mark.parametrize("kind", ["R", "D", "demux", "mux"])
-def test_five_copies(kind):
-    run(kind, 5, cycles=3000)
+def test_other_numbers_of_copies(kind, copies):
+    run(kind, copies, cycles=3000)
