@@ -44,8 +44,8 @@ NETWORKS: dict[str, tuple[tuple[DimKind, int, int, int], ...]] = {
 
 
 def evaluation_network(name: str, *, latencies: bool = False) -> Topology:
-    """One of :data:`NETWORKS`. Without step latencies unless they are asked for: the published inputs
-    have links of 1 ns."""
+    """One of :data:`NETWORKS`. Without step latencies unless they are asked for: in the published
+    inputs links have 1 ns."""
     return Topology(
         tuple(
             Dim(kind, size, Fraction(bandwidth * 2**30), latency * 1000 if latencies else 0)
