@@ -38,6 +38,19 @@ GROUPS = (
         ("cosim.cycles_per_s", "cosim.bare_cycles_per_s", "cosim.speed_ratio"),
         "sim_top.bench.cosim",
     ),
+    Group(
+        ("tlm.seconds.npus_1024", "tlm.seconds.npus_4096", "tlm.seconds.npus_1048576"),
+        "sim_top.bench.tlm",
+    ),
+    Group(
+        (
+            "schedule.utilisation.themis_scf_64",
+            "schedule.utilisation.balanced_64",
+            "schedule.utilisation.balanced_16",
+            "schedule.utilisation.balanced_8",
+        ),
+        "sim_top.bench.schedules",
+    ),
 )
 
 
