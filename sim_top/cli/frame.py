@@ -40,6 +40,7 @@ COMMANDS = {
 }
 
 OK, FAILED, BAD_INPUT = 0, 1, 2
+_INDENTED = 1 << 20  # characters of JSON up to which people may want to read it
 
 Progress = Callable[[float], None]
 
@@ -114,7 +115,10 @@ class Output:
         """Write the JSON, whole or not at all."""
         if self.json_target is None or self.data is None:
             return
-        text = json.dumps(self.data, indent=2, allow_nan=False) + "\n"
+        text = json.dumps(self.data, allow_nan=False)
+        if len(text) < _INDENTED:  # indenting is slow
+            text = json.dumps(self.data, indent=2)
+        text += "\n"
         if self.json_target == "-":
             sys.stdout.write(text)
         else:
