@@ -58,7 +58,7 @@ class TraceResult:
 
     def ns(self, ticks: int) -> float:
         """Nanoseconds, rounded to a picosecond."""
-        return round(float(Fraction(ticks, self.ticks_per_ns)), 3)
+        return round(ticks / self.ticks_per_ns, 3)
 
     def utilisation(self, dim: int) -> float:
         """Bytes sent over what the dim could have carried in the whole time; 0 for no time."""
