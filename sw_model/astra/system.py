@@ -214,7 +214,7 @@ _KEYS = (
     Key("preferred-dataset-splits", Whole(1), "", field="splits"),
     Key("collective-optimization", Choice({s.value: s for s in AllReduceShape}), "", field="shape"),
     Key("local-mem-bw", Number(), "10^9 B/s", field="local_memory_bandwidth"),
-    Key("roofline-enabled", _FLAG, "", field="roofline"),
+    Key("roofline-enabled", _FLAG, ""),
     Key("peak-perf", Number(), "TFLOPS", field="peak_performance"),
     Key("replay-only", _FLAG, "", field="replay_only"),
     Key(
@@ -244,11 +244,14 @@ def _build(**values: Any) -> SystemConfig:
     }
     for name in ignored:
         del values[name]
-    if values.get("roofline") and not (
+    roofline = values.pop("roofline-enabled", False)
+    if roofline and not (
         "peak_performance" in values and "local_memory_bandwidth" in values
     ):
         raise ValueError("roofline-enabled needs peak-perf and local-mem-bw")
-    return SystemConfig(algorithms=algorithms, custom=custom, without_effect=ignored, **values)
+    return SystemConfig(
+        algorithms=algorithms, custom=custom, roofline=roofline, without_effect=ignored, **values
+    )
 
 
 SYSTEM = Record(_build, _KEYS)
