@@ -39,6 +39,16 @@ GROUPS = (
         "sim_top.bench.cosim",
     ),
     Group(
+        (
+            "fred.throughput.p8m3",
+            "fred.goodput.p8m3",
+            "fred.latency.p8m3",
+            "fred.reconfiguration",
+            "fred.goodput.alternating",
+        ),
+        "sim_top.bench.fred",
+    ),
+    Group(
         ("tlm.seconds.npus_1024", "tlm.seconds.npus_4096", "tlm.seconds.npus_1048576"),
         "sim_top.bench.tlm",
     ),

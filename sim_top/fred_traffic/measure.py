@@ -19,7 +19,7 @@ from sw_model.fred.routing import route
 from sw_model.fred.table import entry_image
 from sw_model.fred.timing import FRED_TIMING
 
-__all__ = ["FredFigures", "measure", "measure_all"]
+__all__ = ["FredFigures", "measure"]
 
 
 @dataclass(frozen=True)
@@ -144,18 +144,3 @@ def _figures(counters: dict, packets: int, payload_flits: int, period: int | Non
         flits=flits,
         cycles=max(spans),
     )
-
-
-def measure_all() -> list[tuple[str, float, str]]:
-    """The benchmarks ``fred.*``: name, value, unit."""
-    p8 = measure(ports=8, packets=32)
-    changing = measure(ports=8, packets=64, packet_bytes=256, period=1)
-    results = [
-        ("fred.throughput.p8m3", p8.throughput, "flits/cycle/port"),
-        ("fred.goodput.p8m3", p8.goodput, "payload flits/cycle/port"),
-        ("fred.latency.p8m3", float(p8.latency), "cycles"),
-        ("fred.reconfiguration", changing.idle_per_change, "idle cycles"),
-    ]
-    wide = measure(ports=8, flit_bytes=64, packets=64, period=16)
-    results.append(("fred.goodput.alternating", wide.goodput, "share of line rate"))
-    return results
