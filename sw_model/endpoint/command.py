@@ -28,7 +28,8 @@ class ReadPort:
     """
 
     __slots__ = (
-        "_begun", "_ends", "_loads", "_slow", "burst", "free", "kernel", "latency", "window",
+        "_begun", "_ends", "_fetched", "_loads", "_requesting", "_slow", "burst", "free", "kernel",
+        "latency", "window",
     )  # fmt: skip
 
     def __init__(self, kernel: EventKernel, *, latency: int, burst: int, window: int) -> None:
@@ -40,11 +41,13 @@ class ReadPort:
         self._begun = 0  # cycle of the first beat of the run that ends there
         self._slow = latency > window - 2 * burst
         self._ends = deque([0] * (window // burst), maxlen=window // burst)  # of the last bursts
+        self._fetched: deque[tuple[int, int]] = deque(maxlen=8)  # first beat, beats of the last
+        self._requesting = (0, 0, 0)  # of the last load: request, first beat, beats
         self._loads: deque[list[Any]] = deque()  # [cycle behind the last beat, action, argument]
 
     def load(self, beats: int, action: Callable[[Any], object], argument: Any) -> int:
-        """Request ``beats`` of payload from now on; ``action(argument)`` is called in the cycle
-        behind the last.
+        """Request ``beats`` (at least 1) of payload from now on; ``action(argument)`` is called in
+        the cycle behind the last.
 
         Returns
         -------
@@ -54,7 +57,6 @@ class ReadPort:
         if self._slow:
             return self._load_slowly(beats, action, argument)
         now = self.kernel.now
-        bursts = -(-beats // self.burst)
         start = now + self.latency
         if start < self.free:
             start = self.free
@@ -63,9 +65,19 @@ class ReadPort:
         self.free = end = start + beats
         self._loads.append([end, action, argument])
         self.kernel.at(end, self._loaded)
-        # The last burst is requested once the window has room for it.
-        room = end - (beats - (bursts - 1) * self.burst) - (self.window - self.burst)
-        return max(now + bursts, room)
+        self._requesting = (now, start, beats)
+        return self._request(-(-beats // self.burst) - 1) + 1
+
+    def _request(self, burst: int) -> int:
+        """Cycle in which a burst of the load requested last is requested: one after another, and
+        when no more than a window without a burst is under way."""
+        now, start, _ = self._requesting
+        room = start + burst * self.burst - (self.window - self.burst)
+        for slot, beats in reversed(self._fetched):  # what lies between is no payload
+            if slot < room:
+                break
+            room -= beats
+        return max(now + burst, room if room > self._begun else 0)
 
     def _load_slowly(self, beats: int, action: Callable[[Any], object], argument: Any) -> int:
         """The same where the window does not cover the latency, burst by burst."""
@@ -91,21 +103,26 @@ class ReadPort:
         load[1](load[2])
 
     def fetch(self, beats: int) -> int:
-        """Request a descriptor burst now; returns the cycle of its first beat."""
+        """Request a descriptor burst now, in front of payload that has not been requested yet;
+        returns the cycle of its first beat."""
         now = self.kernel.now
-        start = now + self.latency
-        queued = min(self.free, max(now, self._begun) + self.window)
-        if start < queued:
-            start = queued
-        if start < self.free:
+        flits = self._requesting[2]
+        waiting, request = 0, now + 1  # beats at the end of the last load, and their request
+        for burst in reversed(range(-(-flits // self.burst))):
+            cycle = self._request(burst)
+            if cycle < now:
+                break
+            waiting, request = flits - burst * self.burst, max(cycle, now + 1)
+        start = max(now + self.latency, self.free - waiting)
+        if waiting:
             self.free += beats
-            for load in self._loads:
-                if load[0] > start:
-                    load[0] += beats
+            self._loads[-1][0] += beats
+            self._requesting = (request, self.free - waiting, waiting)
         else:
             if start > self.free:
                 self._begun = start
             self.free = start + beats
+        self._fetched.append((start, beats))
         return start
 
 
@@ -136,8 +153,8 @@ class CommandUnit:
     """
 
     __slots__ = (
-        "_arrivals", "_asked", "_collective", "_pending", "_position", "_records", "beats",
-        "blocked", "kernel", "port", "timing", "units",
+        "_arrivals", "_asked", "_collective", "_ended", "_pending", "_position", "_records",
+        "beats", "blocked", "kernel", "port", "timing", "units",
     )  # fmt: skip
 
     def __init__(
@@ -159,6 +176,7 @@ class CommandUnit:
         self._collective: Any = None
         self._position = 0
         self._asked = 0
+        self._ended = True
         self._arrivals: deque[int] = deque()
 
     def doorbell(self, descriptor: tuple[list[Record], Any]) -> None:
@@ -171,14 +189,16 @@ class CommandUnit:
     def _begin(self, _: Any) -> None:
         self._records, self._collective = self._pending[0]
         self._position = self._asked = 0
+        self._ended = False
         self._request(None)
         self.kernel.at(self._arrivals[0], self._dispatch)
 
     def _request(self, _: Any) -> None:
-        """Request bursts of records while the window has room; behind the last record is END."""
+        """Request bursts of records while the window has room, also behind END: the engine only
+        knows it when it gets there."""
         beats, burst = self.beats, FETCH.descriptor_burst
         room = FETCH.descriptor_window - burst
-        if self._asked <= len(self._records) and self._asked - self._position <= room:
+        if self._asked - self._position <= room and not self._ended:
             first = self.port.fetch(burst * beats)
             for number in range(1, burst + 1):
                 self._arrivals.append(first + number * beats)
@@ -215,6 +235,7 @@ class CommandUnit:
 
     def _end(self) -> None:
         """END: the next descriptor begins when what was read ahead has come in."""
+        self._ended = True
         drained = max(self.kernel.now, self._arrivals[-1]) + 2
         self._arrivals.clear()
         self._pending.popleft()

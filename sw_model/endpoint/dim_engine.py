@@ -39,8 +39,8 @@ class Op:
     """
 
     __slots__ = (
-        "collective", "first", "heard", "held", "last", "left", "next", "number", "ready", "receiving",
-        "record", "sends", "start", "written",
+        "collective", "first", "heard", "held", "last", "left", "next", "number", "ready",
+        "receiving", "record", "sends", "start", "written",
     )  # fmt: skip
 
     def __init__(self, number: int, record: Record, collective: Any) -> None:
@@ -93,8 +93,8 @@ class DimEngine:
 
     __slots__ = (
         "_accepted", "_contexts", "_due", "_early", "_free", "_granted", "_live", "_next_step",
-        "_packet_flits", "_queue", "_startable", "_wake", "busy_flits", "command", "contexts", "grant_to", "inlet",
-        "kernel", "on_end", "outlet", "room", "scoreboard", "timing", "unit",
+        "_packet_flits", "_queue", "_startable", "_wake", "busy_flits", "command", "contexts",
+        "grant_to", "inlet", "kernel", "on_end", "outlet", "room", "scoreboard", "timing", "unit",
     )  # fmt: skip
 
     def __init__(
