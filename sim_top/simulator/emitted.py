@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import importlib.metadata
-import warnings
 from pathlib import Path
 
-from amaranth.hdl import UnusedElaboratable
 from amaranth.lib import wiring
 
 from sim_top.emission import emit_systemverilog
+from sim_top.emission.identity import inner_components
 from sim_top.simulator.cache import cached, content_key, source_digest
 
 __all__ = ["emit_cached"]
-
-# A component whose text comes from the cache is never elaborated, and need not be.
-warnings.filterwarnings("ignore", category=UnusedElaboratable)
 
 
 def emit_cached(component: wiring.Component, *, name: str, key: str | None) -> str:
@@ -34,6 +30,8 @@ def emit_cached(component: wiring.Component, *, name: str, key: str | None) -> s
     def fill(directory: Path) -> None:
         (directory / f"{name}.sv").write_text(emit_systemverilog(component, name=name))
 
+    for part in inner_components(component):
+        part._MustUse__used = True  # what comes from the cache is not elaborated, and need not be
     sources = source_digest(("rtl", "sim_top", "sw_model"))
     version = importlib.metadata.version("amaranth")
     return (
