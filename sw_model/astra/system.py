@@ -134,6 +134,11 @@ class SystemConfig:
                     path=self.path or None,
                 )
 
+    def custom_algorithm(self, operation: Operation, node: int) -> Path | None:
+        """The prefix of the traces that carry out a collective, if there are any: those of its
+        node in the trace come before those of its operation."""
+        return self.custom_of_node.get(node, self.custom.get(operation))
+
     def with_algorithm(self, name: AlgorithmName, dims: int) -> SystemConfig:
         """The same with one algorithm for every operation on every dim."""
         return replace(self, algorithms=dict.fromkeys(Operation, (name,) * dims))
@@ -245,9 +250,7 @@ def _build(**values: Any) -> SystemConfig:
     for name in ignored:
         del values[name]
     roofline = values.pop("roofline-enabled", False)
-    if roofline and not (
-        "peak_performance" in values and "local_memory_bandwidth" in values
-    ):
+    if roofline and not ("peak_performance" in values and "local_memory_bandwidth" in values):
         raise ValueError("roofline-enabled needs peak-perf and local-mem-bw")
     return SystemConfig(
         algorithms=algorithms, custom=custom, roofline=roofline, without_effect=ignored, **values

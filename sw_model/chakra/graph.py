@@ -112,8 +112,8 @@ class _Attributes:
         if isinstance(value, float) and value.is_integer():
             value = int(value)
         if not isinstance(value, int) or value < 0:
-            shown = value if isinstance(value, int | float | str | bytes) else "a list"
-            raise self.error(f"{name} must be a whole number of at least 0, not {shown!r}")
+            shown = repr(value) if isinstance(value, int | float | str | bytes) else "a list"
+            raise self.error(f"{name} must be a whole number of at least 0, not {shown}")
         return int(value)
 
     def text(self, name: str) -> str:

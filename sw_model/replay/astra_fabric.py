@@ -121,16 +121,16 @@ def group_collective(
     topology: Topology,
     system: SystemConfig,
     *,
+    custom: Path | None = None,
     aware: bool = False,
 ) -> AstraResult:
-    """A collective over some ranks of an idle network.
+    """A collective over some ranks of an idle network, ``custom`` by the traces of that prefix.
 
     A group of whole dims goes dim by dim. Any other is one dim of its own, as in ASTRA-sim: with
     the algorithm of dim 1, and every step as long as its longest message.
     """
     dims = len(topology.dims)
     shape = shape_of(topology, members)
-    custom = system.custom.get(operation)
     notes: list[str] = []
     chunk, chunks = cut(operation, size, system.splits, len(members))
     if len(members) > 1 and custom is not None:
@@ -200,7 +200,7 @@ class AstraFabric:
         self.topology, self.system, self.aware = topology, system, aware
         carrier = Aware if aware else Unaware
         self.carrier: Carrier = carrier(topology, self.kernel)
-        self.known: dict[tuple[Operation, int, object], AstraResult] = {}
+        self.known: dict[tuple[Operation, int, object, Path | None], AstraResult] = {}
         dims = len(topology.dims)
         self.busy = [[0] * dims for _ in range(colours)]
         self.sent = [[0] * dims for _ in range(colours)]
@@ -211,7 +211,9 @@ class AstraFabric:
         members = request.group.members
         # Which ranks they are matters only by their shape, but for messages between any two.
         shape = shape_of(self.topology, members)
-        key = (request.operation, request.size, shape if shape.whole else members)
+        custom = self.system.custom_algorithm(request.operation, request.node)
+        where = shape if shape.whole and custom is None else members
+        key = (request.operation, request.size, where, custom)
         if key not in self.known:
             self.known[key] = group_collective(
                 request.operation,
@@ -219,6 +221,7 @@ class AstraFabric:
                 members,
                 self.topology,
                 self.system,
+                custom=custom,
                 aware=self.aware,
             )
             self.told.update(dict.fromkeys(self.known[key].notes))

@@ -208,7 +208,9 @@ class Replay:
         entry = self.entries.get(key)
         assert node.operation is not None
         if entry is None:
-            request = Request(position, node.operation, node.size, group, node.priority)
+            request = Request(
+                position, node.operation, node.size, group, node.priority, node.number
+            )
             entry = self.entries[key] = _Entry(request)
         first = entry.request
         if (first.operation, first.size) != (node.operation, node.size):

@@ -24,6 +24,7 @@ class Request:
     number : of the node, by which collectives that begin at one time are ordered
     size : bytes of a rank's buffer; of its shard for an all-gather
     priority : of the trace
+    node : its number in the trace, for which the system may name an algorithm
     """
 
     number: int
@@ -31,6 +32,7 @@ class Request:
     size: int
     group: GroupUse
     priority: int = 0
+    node: int = -1
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from heapq import heappop, heappush
 from math import lcm
+from pathlib import Path
 
 from sw_model.astra.system import AlgorithmName, CollectivePolicy, SystemConfig
 from sw_model.collective.cost import algorithm_of
@@ -129,7 +130,7 @@ class OverlappedFabric:
         units |= {(1 / route.bandwidth).denominator for route in routes}
         self.unit = lcm(1000 * _SECOND, *units)  # ticks in a second; a picosecond is whole
         self.ticks_per_ns = self.unit // _SECOND
-        self.planned: dict[tuple[Operation, int, object], _Planned] = {}
+        self.planned: dict[tuple[Operation, int, object, Path | None], _Planned] = {}
         self.queues: list[dict[Lanes, list[tuple[Order, int, int, _Waiting]]]] = [
             {} for _ in topology.dims
         ]
@@ -165,9 +166,9 @@ class OverlappedFabric:
             serial_latency=self.schedule.serial_latency,
         )
 
-    def _plan(self, operation: Operation, size: int, members: tuple[int, ...]) -> _Planned:
+    def _plan(self, request: Request, custom: Path | None) -> _Planned:
+        operation, size, members = request.operation, request.size, request.group.members
         shape = shape_of(self.topology, members)
-        custom = self.system.custom.get(operation)
         if custom is not None and len(members) > 1:
             time = custom_ns(custom, members, self.topology, self.system)
             op = _Op(shape.dims[-1], time * self.ticks_per_ns, 0, 0)
@@ -207,10 +208,12 @@ class OverlappedFabric:
     def collective(self, request: Request, done: Done) -> None:
         """See `Fabric`."""
         members = request.group.members
-        key = (request.operation, request.size, shape_of(self.topology, members))
+        custom = self.system.custom_algorithm(request.operation, request.node)
+        where = shape_of(self.topology, members) if custom is None else members
+        key = (request.operation, request.size, where, custom)
         planned = self.planned.get(key)
         if planned is None:
-            planned = self.planned[key] = self._plan(request.operation, request.size, members)
+            planned = self.planned[key] = self._plan(request, custom)
         colours = request.group.colours
         order = self._policy(request.number, request.priority)
         going = _Going(order, colours, colours, len(planned.chunks), done, {})
