@@ -28,7 +28,8 @@ FAULTS = [
      "+ self.credit - self.reserve + 1",
      "a_packet_needs_credit_for_all_its_flits_at_every_output"),
     # the scheduler: a bubble, headers that are not compared, the later op first, no drain
-    ("switch", "FlowScheduler", "scheduler", "throwing[p]) | (go[p] & last))", "throwing[p]))", LINE_RATE),
+    ("switch", "FlowScheduler", "scheduler", "throwing[p]) | (go[p] & last))", "throwing[p]))",
+     LINE_RATE),
     ("switch", "FlowScheduler", "scheduler", 'if name != "replay"', 'if name == "op"',
      "headers_that_differ_elsewhere_are_all_thrown_away"),
     ("switch", "FlowScheduler", "scheduler", "higher | (equal & earlier[p][q])",
