@@ -47,6 +47,10 @@ def run(arguments: argparse.Namespace, output: Output) -> bool:
     return all(row.ok for row in rows)
 
 
+def _figure(number: float) -> str:
+    return f"{number:,}" if isinstance(number, int) else f"{number:,.6g}"
+
+
 def _show(name: str, rows: list, output: Output) -> None:
     from rich import box
     from rich.table import Table
@@ -63,10 +67,10 @@ def _show(name: str, rows: list, output: Output) -> None:
     ):
         table.add_column(column, justify=justify)  # type: ignore[arg-type]
     for row in rows:
-        reference = f"≥ {row.reference:,.6g}" if row.at_least else f"{row.reference:,.6g}"
+        reference = f"{'≥ ' * row.at_least}{_figure(row.reference)}"
         table.add_row(
             row.name,
-            f"{row.ours:,.6g}",
+            _figure(row.ours),
             reference,
             f"{row.tolerance:,.3g}" if row.tolerance else "exact" if not row.at_least else "",
             row.unit,

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from os import PathLike, fspath
 from pathlib import Path
@@ -18,7 +18,7 @@ from sw_model.chakra.messages import NodeKind
 from sw_model.errors import InputError, nearest
 from sw_model.topology import Topology
 
-__all__ = ["ChakraWorkload", "Match", "is_chakra", "load_workload", "rank_files"]
+__all__ = ["ChakraWorkload", "Match", "assemble", "is_chakra", "load_workload", "rank_files"]
 
 
 def rank_files(prefix: str | PathLike[str]) -> dict[int, Path]:
@@ -154,17 +154,31 @@ def load_workload(
         graphs.append(parsed[digest])
         if progress is not None:
             progress(len(graphs) / npus)
+    return assemble(prefix, graphs, topology, groups, [str(path) for path in files.values()])
+
+
+def assemble(
+    prefix: str | PathLike[str],
+    graphs: Sequence[Graph],
+    topology: Topology,
+    groups: Mapping[str, tuple[int, ...]] | None = None,
+    paths: Sequence[str] | None = None,
+) -> ChakraWorkload:
+    """A workload of graphs that need not come from files; checked as `load_workload` says."""
+    if len(graphs) != topology.npus:
+        raise ValueError(f"graphs must be one for each of {topology.npus} NPUs, not {len(graphs)}")
     known = dict(groups or {})
-    for graph in parsed.values():
+    for graph in {id(graph): graph for graph in graphs}.values():
         known = graph.groups | known
-    paths = tuple(str(path) for path in files.values())
+    graphs = tuple(graphs)
+    paths = tuple(paths or (f"{fspath(prefix)}.{rank}" for rank in range(len(graphs))))
     _check_groups(graphs, paths, topology, known)
     matches, unmatched = _match(graphs, paths)
-    return ChakraWorkload(fspath(prefix), tuple(graphs), paths, known, topology, matches, unmatched)
+    return ChakraWorkload(fspath(prefix), graphs, paths, known, topology, matches, unmatched)
 
 
 def _check_groups(
-    graphs: list[Graph],
+    graphs: tuple[Graph, ...],
     paths: tuple[str, ...],
     topology: Topology,
     groups: Mapping[str, tuple[int, ...]],
@@ -203,7 +217,7 @@ def _some(ranks: tuple[int, ...]) -> str:
 
 
 def _match(
-    graphs: list[Graph], paths: tuple[str, ...]
+    graphs: tuple[Graph, ...], paths: tuple[str, ...]
 ) -> tuple[dict[tuple[int, int], Match], tuple[tuple[int, int], ...]]:
     """Sends and receives by (source, destination, tag); of several, the first send with the first
     receive, by the numbers of the nodes."""

@@ -26,7 +26,7 @@ from sw_model.astra.links import Aware, Carrier, Unaware, pair_wire
 from sw_model.astra.rounds import congested_ns
 from sw_model.astra.system import AlgorithmName, SystemConfig
 from sw_model.chakra.messages import NodeKind
-from sw_model.chakra.workload import load_workload, rank_files
+from sw_model.chakra.workload import ChakraWorkload, load_workload, rank_files
 from sw_model.collective.plan import Operation
 from sw_model.engine import EventKernel
 from sw_model.errors import InputError
@@ -36,7 +36,7 @@ from sw_model.replay.folding import fold
 from sw_model.replay.shapes import shape_of
 from sw_model.topology import Dim, DimKind, Topology
 
-__all__ = ["AstraFabric", "custom_ns", "group_collective"]
+__all__ = ["AstraFabric", "algorithm_ns", "custom_ns", "group_collective"]
 
 
 class _Messages:
@@ -99,7 +99,18 @@ def custom_ns(
     if not rank_files(prefix) and system.path:
         prefix = Path(system.path).parent / prefix
     places = Topology((Dim(DimKind.RING, len(members), topology.dims[0].bandwidth, 0),))
-    workload = load_workload(prefix, places)
+    return algorithm_ns(load_workload(prefix, places), members, topology, system, aware=aware)
+
+
+def algorithm_ns(
+    workload: ChakraWorkload,
+    members: tuple[int, ...],
+    topology: Topology,
+    system: SystemConfig,
+    *,
+    aware: bool = False,
+) -> int:
+    """Time of an algorithm whose ranks are the places in a group; see `custom_ns`."""
     for rank, graph in enumerate(workload.graphs):
         for node in graph.nodes:
             if node.kind is NodeKind.COMM_COLL:
