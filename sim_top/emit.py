@@ -37,17 +37,13 @@ class _Top:
 
 def _ace(settings: Settings) -> wiring.Component:
     shared = {
-        name: settings[name]
-        for name in (f.name for f in fields(AceParameters))
-        if name in settings
+        name: settings[name] for name in (f.name for f in fields(AceParameters)) if name in settings
     }
     ring = DimParameters(grants=True, credits=settings["link_depth"], depth=settings["link_depth"])
     fred = replace(ring, grants=False)
     dims = (ring,) * settings["ring_dims"] + (fred,) * settings["fred_dims"]
     return AceEndpoint(
-        parameters=AceParameters(
-            dims=dims, data_types=DATA_TYPES, operators=OPERATORS, **shared
-        )
+        parameters=AceParameters(dims=dims, data_types=DATA_TYPES, operators=OPERATORS, **shared)
     )
 
 

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import cache
+from typing import Any
 
 from amaranth.lib import data
 
@@ -41,8 +42,8 @@ from sw_model.platform import EngineParameters, Platform
 __all__ = ["BufferMap", "RecordCompiler", "descriptor_bytes", "pack"]
 
 
-@lru_cache(maxsize=None)
-def _fields(layout: type[data.Struct]) -> dict[str, tuple[int, int]]:
+@cache
+def _fields(layout: Any) -> dict[str, tuple[int, int]]:
     """Offset and width of every field of a layout."""
     shape = layout.as_shape()
     return {name: (f.offset, f.width) for name, f in shape}

@@ -13,7 +13,7 @@ from sw_model.endpoint.link import minimum_credits
 from sw_model.fred.timing import FRED_TIMING
 from sw_model.topology import DimKind, Topology
 
-__all__ = ["Partition", "EngineParameters", "LinkParameters", "MemoryParameters", "Platform"]
+__all__ = ["EngineParameters", "LinkParameters", "MemoryParameters", "Partition", "Platform"]
 
 
 @dataclass(frozen=True)

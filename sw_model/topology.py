@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from math import prod
 
-__all__ = ["DimKind", "Dim", "Topology"]
+__all__ = ["Dim", "DimKind", "Topology"]
 
 
 class DimKind(enum.Enum):

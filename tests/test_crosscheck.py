@@ -8,8 +8,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from sim_top.cosim.outcome import Issued
 from sim_top.cosim.memory_map import MemoryMap, Region, payload
+from sim_top.cosim.outcome import Issued
 from sim_top.cosim.verify import counter_differences, expected_results, first_difference
 from sim_top.crosscheck import Case, matrix
 from sim_top.crosscheck.run import check_case

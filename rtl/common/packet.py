@@ -9,7 +9,14 @@ import enum
 from amaranth.hdl import unsigned
 from amaranth.lib import data
 
-__all__ = ["DataType", "Operator", "TrafficClass", "flit_layout", "PacketHeader", "header_flit_bits"]
+__all__ = [
+    "DataType",
+    "Operator",
+    "PacketHeader",
+    "TrafficClass",
+    "flit_layout",
+    "header_flit_bits",
+]
 
 
 class DataType(enum.IntEnum):
@@ -48,9 +55,7 @@ def flit_layout(flit_bytes: int) -> data.StructLayout:
     last : 1 bit, the flit is the last of its packet
     """
     if not isinstance(flit_bytes, int) or flit_bytes < 16 or flit_bytes & (flit_bytes - 1):
-        raise ValueError(
-            f"flit_bytes must be a power of two of at least 16, not {flit_bytes!r}"
-        )
+        raise ValueError(f"flit_bytes must be a power of two of at least 16, not {flit_bytes!r}")
     return data.StructLayout({"data": unsigned(8 * flit_bytes), "head": 1, "last": 1})
 
 

@@ -1,4 +1,4 @@
-"""The benchmarks of ``antiphon bench``: each a ratio, or measured beside what it is compared with."""
+"""The benchmarks of ``antiphon bench``: ratios, and figures beside what they compare with."""
 
 from sim_top.bench.registry import Result, names, run_benches
 

@@ -79,8 +79,7 @@ class RtlBackend:
     def issued(self) -> tuple[Issued, ...]:
         """What has been issued so far."""
         return tuple(
-            Issued(e.plan, e.source, e.result, dict(e.issued), dict(e.ended))
-            for e in self._entries
+            Issued(e.plan, e.source, e.result, dict(e.issued), dict(e.ended)) for e in self._entries
         )
 
     def issue(self, collective: Collective, ranks: Sequence[int]) -> int:

@@ -94,5 +94,6 @@ def payload(collective: Collective, *, seed: int, number: int, rank: int) -> NDA
         return ((bits & 0x83FF) | (exponent << 10).astype(np.uint16)).view(np.float16)
     if collective.data_type == "int32":
         return generator.integers(-(2**31), 2**31, collective.elements, dtype=np.int32)
-    raise ValueError(f"data_type must be fp16 or int32 on this platform, not "
-                     f"{collective.data_type!r}")
+    raise ValueError(
+        f"data_type must be fp16 or int32 on this platform, not {collective.data_type!r}"
+    )

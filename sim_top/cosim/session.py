@@ -6,6 +6,7 @@ import json
 import os
 import time
 from pathlib import Path
+from typing import Any
 
 import cocotb
 
@@ -25,7 +26,7 @@ __all__ = ["run_job"]
 
 
 @cocotb.test()
-async def run_job(dut) -> None:  # noqa: ANN001 (cocotb's handle has no type)
+async def run_job(dut: Any) -> None:
     """Run the job in the file that the parameter ``job`` names; leave its outcome beside it."""
     path = Path(json.loads(os.environ["ANTIPHON_PARAMETERS"])["job"])
     job = load(path)
@@ -38,7 +39,7 @@ async def run_job(dut) -> None:  # noqa: ANN001 (cocotb's handle has no type)
     save(outcome, path.with_suffix(".outcome"))
 
 
-async def _run(dut, job: Job, progress: Path) -> Outcome:  # noqa: ANN001
+async def _run(dut: Any, job: Job, progress: Path) -> Outcome:
     platform = job.platform
     limits = Limits.of(platform)
     control = PlatformControl(dut, platform, flow_tables(platform), record=job.record)
@@ -102,9 +103,7 @@ async def _training(backend: RtlBackend, job: Job, progress: Path) -> TrainingRe
     )
 
 
-async def _results(
-    control: PlatformControl, issued: tuple[Issued, ...]
-) -> tuple[tuple, ...]:
+async def _results(control: PlatformControl, issued: tuple[Issued, ...]) -> tuple[tuple, ...]:
     """The result regions, cut out of one dump of all memories."""
     top = max((entry.result.first + entry.result.flits for entry in issued), default=0)
     if not top:

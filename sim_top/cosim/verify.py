@@ -18,9 +18,7 @@ from sw_model.results import CrosscheckCase
 __all__ = ["compare", "expected_results", "first_difference"]
 
 
-def expected_results(
-    plan: CollectivePlan, *, seed: int, number: int
-) -> list[NDArray[np.generic]]:
+def expected_results(plan: CollectivePlan, *, seed: int, number: int) -> list[NDArray[np.generic]]:
     """What must stand in the result region of every rank."""
     ranks = range(plan.topology.npus)
     sources = [payload(plan.collective, seed=seed, number=number, rank=r) for r in ranks]
@@ -106,9 +104,7 @@ def compare(
     return cases
 
 
-def counter_differences(
-    rtl: Sequence[RankCounters], tlm: Sequence[RankCounters]
-) -> list[str]:
+def counter_differences(rtl: Sequence[RankCounters], tlm: Sequence[RankCounters]) -> list[str]:
     """Every traffic counter that is not the same on both, in words."""
     out = []
     for rank, (ours, theirs) in enumerate(zip(rtl, tlm, strict=True)):

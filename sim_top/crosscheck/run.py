@@ -19,9 +19,7 @@ from sw_model.schedule.options import PlanBook
 __all__ = ["check_case", "run_crosscheck", "run_singles"]
 
 
-def run_crosscheck(
-    name: str, *, progress: Callable[[float], object] | None = None
-) -> Crosscheck:
+def run_crosscheck(name: str, *, progress: Callable[[float], object] | None = None) -> Crosscheck:
     """Run the matrix ``quick`` or ``full``.
 
     Raises
@@ -53,7 +51,7 @@ def check_case(case: Case, *, seed: int = 1) -> list[CrosscheckCase]:
         work=SingleCollectives(case.collectives),
         seed=seed,
     )
-    plusargs = ()
+    plusargs: tuple[str, ...] = ()
     if setting.stalls:
         plusargs = (f"+memory_stalls={setting.stalls}", f"+memory_seed={seed}")
     outcome = run_job(model, job, plusargs=plusargs)

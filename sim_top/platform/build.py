@@ -23,9 +23,7 @@ def flow_tables(platform: Platform) -> dict[int, FlowTable]:
     }
 
 
-def platform_model(
-    platform: Platform, *, waves: bool = False, optimise: str = "-O2"
-) -> Model:
+def platform_model(platform: Platform, *, waves: bool = False, optimise: str = "-O2") -> Model:
     """The Verilator model of a platform in its shell; built by ``sim_top.simulator.build``."""
     component = PlatformComponent(platform)
     memories = tuple(

@@ -178,8 +178,9 @@ class PlatformControl:
                         f"and {status.received} received, waits for {_CAUSES[status.cause]}"
                     )
                 elif status.queued:
-                    lines.append(f"{who} has not started, and waits for "
-                                 f"{_CAUSES[status.start_cause]}")
+                    lines.append(
+                        f"{who} has not started, and waits for {_CAUSES[status.start_cause]}"
+                    )
         return "\n".join(lines) or "no op is under way on any dim"
 
     def _faults(self) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from amaranth.hdl import Module, Value
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
@@ -73,7 +75,7 @@ class SwitchBank(wiring.Component):
             }
         )
 
-    def elaborate(self, platform) -> Module:  # noqa: ANN001, ARG002 (Amaranth's own name)
+    def elaborate(self, platform: Any) -> Module:
         m = Module()
         for number, switch in enumerate(self._switches):
             m.submodules[f"switch_{number}"] = switch
