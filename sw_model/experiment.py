@@ -181,7 +181,11 @@ _WORKLOAD = Record(
 _SCHEDULE = Record(
     ScheduleOptions,
     (
-        Key("scheduler", Choice({n: n for n in ("baseline", "themis")}), "order of the dims"),
+        Key(
+            "scheduler",
+            Choice({n: n for n in ("baseline", "themis", "balanced")}),
+            "order of the dims",
+        ),
         Key("intra", Choice({n: n for n in ("fifo", "scf")}), "order within a dim"),
         Key("chunks", Whole(1), "at most so many chunks for each collective"),
     ),

@@ -19,6 +19,7 @@ from sw_model.platform import EngineParameters, Partition, Platform
 from sw_model.schedule.chunking import Payload, largest_extent
 from sw_model.schedule.execution import Intra, Job, Stage, execute
 from sw_model.schedule.limits import Limits, PlannerState
+from sw_model.schedule.native.library import library
 from sw_model.schedule.planner import plan_collective
 from sw_model.topology import DimKind, Topology
 
@@ -323,3 +324,29 @@ def test_a_scheduler_of_ones_own():
         Collective(AR, 64, dims=(0, 1)), ring_by_fred(), scheduler=AnyOrder(1), chunks=4
     )
     check_plan(plan)
+
+
+@pytest.mark.parametrize("operation", [AR, RS, AG])
+def test_balanced_plans(operation):
+    """Checked like any other plan; under the engine's limits never slower than the others."""
+    platform = _platform()
+    collective = Collective(operation, 1 << 12, dims=(0, 1))
+    spans = {}
+    for scheduler in ("baseline", "themis", "balanced"):
+        plan = plan_collective(collective, platform, scheduler=scheduler, chunks=6)
+        check_plan(plan, limits=Limits.of(platform))
+        spans[scheduler] = plan.makespan_ps
+    assert spans["balanced"] <= min(spans["baseline"], spans["themis"])
+
+
+def test_balanced_cuts_unequal_chunks():
+    """Without limits three chunks of a 4 x 4 at 2 : 1 do better than equal ones."""
+    topology = Topology((dim(DimKind.SWITCH, 4, 2 * GB), dim(DimKind.SWITCH, 4, GB)))
+    collective = Collective(AR, 1 << 20, dims=(0, 1))
+    plan = plan_collective(collective, topology, scheduler="balanced", chunks=3)
+    assert len(plan.chunks) == 3
+    assert sum(chunk.extent for chunk in plan.chunks) == 1 << 20
+    equal = plan_collective(collective, topology, scheduler="themis", chunks=3)
+    assert plan.makespan_ps < equal.makespan_ps
+    if library() is not None:
+        assert len({chunk.extent for chunk in plan.chunks}) > 1

@@ -51,7 +51,9 @@ def add_experiment_options(parser: argparse.ArgumentParser, *, optional: bool) -
         parser.add_argument(
             "--mode", choices=list(HEADERLESS_MODES), help="of a text without header lines"
         )
-    parser.add_argument("--scheduler", choices=["baseline", "themis"], help="order of the dims")
+    parser.add_argument(
+        "--scheduler", choices=["baseline", "themis", "balanced"], help="order of the dims"
+    )
     parser.add_argument("--intra", choices=["fifo", "scf"], help="order within a dim")
     parser.add_argument("--chunks", type=whole, metavar="C", help="at most so many a collective")
     parser.add_argument("--iterations", type=whole, metavar="N", help="of the training loop")

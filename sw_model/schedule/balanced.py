@@ -18,16 +18,20 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from itertools import islice, permutations, product
 
-from sw_model.collective.plan import Operation, Phase
+from sw_model.collective.plan import Collective, Operation, Phase
+from sw_model.collective.traffic import default_algorithm
 from sw_model.schedule.bound import Column, Order
+from sw_model.schedule.chunking import Payload
 from sw_model.schedule.execution import Intra
 from sw_model.schedule.native.library import Found, Library, library
-from sw_model.schedule.phases import build_phases
+from sw_model.schedule.phases import Turn, build_phases
 from sw_model.schedule.single import Candidate, Instance
+from sw_model.topology import Topology
 
-__all__ = ["DEFAULT_BUDGET", "DEFAULT_SECONDS", "balance"]
+__all__ = ["DEFAULT_BUDGET", "DEFAULT_SECONDS", "balance", "candidate_of"]
 
 #: Ops that a search simulates unless told otherwise, and the processor time after which it stops
 #: in any case.
@@ -86,6 +90,31 @@ def balance(
         progress(1.0)
     candidate = _candidate(ways, instance, found)
     return candidate if instance.run(candidate).end < end else best
+
+
+def candidate_of(payload: Payload, chunks: int, *, serial_latency: bool = False) -> Candidate:
+    """What `balance` finds for a payload that is planned for engines, where every turning point is
+    one phase. Equal payloads are searched once in a process."""
+    topology = payload.topology
+    dims = tuple(
+        dim if d in payload.collective.dims else replace(dim, size=1)
+        for d, dim in enumerate(topology.dims)
+    )
+    asked = payload.collective
+    instance = Instance(
+        Collective(asked.operation, asked.elements, asked.data_type, dims=tuple(range(len(dims)))),
+        Topology(dims),
+        tuple(default_algorithm(dim.kind) for dim in dims),
+        turn=Turn.MERGED,
+        serial_latency=serial_latency,
+        quantum=payload.quantum,
+    )
+    return _remembered(instance, chunks)
+
+
+@lru_cache(maxsize=256)
+def _remembered(instance: Instance, chunks: int) -> Candidate:
+    return balance(instance, chunks=chunks, budget=DEFAULT_BUDGET // 4)
 
 
 def _best_of(instance: Instance, chunks: int, native: Library | None) -> tuple[Candidate, int]:

@@ -94,11 +94,15 @@ class Payload:
             chunks = max(chunks, -(-total // limit))
         each = -(-total // chunks)
         each += -each % grain
-        return [
-            Cut(offset, extent, self._quanta(offset, extent))
-            for offset in range(0, total, each)
-            for extent in (min(each, total - offset),)
-        ]
+        return self.cuts([min(each, total - offset) for offset in range(0, total, each)])
+
+    def cuts(self, extents: Sequence[int]) -> list[Cut]:
+        """Chunks of these extents, one after another."""
+        out, offset = [], 0
+        for extent in extents:
+            out.append(Cut(offset, extent, self._quanta(offset, extent)))
+            offset += extent
+        return out
 
     def _quanta(self, offset: int, extent: int) -> int:
         if self.collective.operation is not Operation.REDUCE_SCATTER:

@@ -15,7 +15,7 @@ from __future__ import annotations
 import enum
 from collections import deque
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from heapq import heappop, heappush
 
 from sw_model.collective.plan import BufferUse, LoadSlot, OpSlot, StoreSlot
@@ -40,11 +40,13 @@ class Stage:
     dim : where
     busy : time that its bytes hold the dim's port
     latency : further time until it is complete
+    key : in place of the rule within a dim: of the ready ops, the smallest key starts first
     """
 
     dim: int
     busy: int
     latency: int
+    key: int | None = None
 
 
 @dataclass(frozen=True)
@@ -62,6 +64,11 @@ class Job:
     partitions: tuple[int, ...]
     load: int
     store: int
+
+    def keyed(self, keys: Sequence[int]) -> Job:
+        """The same with a key for every stage."""
+        stages = zip(self.stages, keys, strict=True)
+        return replace(self, stages=tuple(replace(stage, key=key) for stage, key in stages))
 
 
 @dataclass
@@ -148,7 +155,8 @@ def execute(
             return
         stage = job.stages[position]
         arrivals += 1
-        entry = (stage.busy if smallest_first else 0, arrivals, chunk)
+        key = stage.busy if smallest_first else 0
+        entry = (key if stage.key is None else stage.key, arrivals, chunk)
         heappush(ready[stage.dim].setdefault(job.partitions[position + 1], []), entry)
 
     def post(time: int, kind: int, index: int, released: BufferUse | None = None) -> None:

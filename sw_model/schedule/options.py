@@ -19,7 +19,7 @@ class ScheduleOptions:
 
     Parameters
     ----------
-    scheduler : "baseline" or "themis"
+    scheduler : "baseline", "themis" or "balanced"
     intra : "fifo" or "scf"
     chunks : of one collective, at most, unless a chunk would not fit into an engine's buffers
     """

@@ -9,7 +9,8 @@ enforces these orders, so whatever the timing, what this one execution could do 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 from math import lcm
@@ -22,12 +23,12 @@ from sw_model.errors import InputError, nearest
 from sw_model.platform import Platform
 from sw_model.schedule.baseline import Baseline
 from sw_model.schedule.chunking import Cut, Payload, largest_extent
-from sw_model.schedule.execution import Intra, Job, Stage, execute
+from sw_model.schedule.execution import Execution, Intra, Job, Stage, execute
 from sw_model.schedule.limits import Limits, PlannerState
 from sw_model.schedule.themis import Themis
 from sw_model.topology import Topology
 
-__all__ = ["SCHEDULERS", "Scheduler", "plan_collective"]
+__all__ = ["BALANCED", "SCHEDULERS", "Scheduler", "plan_collective"]
 
 
 class Scheduler(Protocol):
@@ -46,6 +47,9 @@ class Scheduler(Protocol):
 
 #: Schedulers by name, with their defaults.
 SCHEDULERS: dict[str, Scheduler] = {"baseline": Baseline(), "themis": Themis()}
+
+#: The scheduler that chooses the sizes of chunks too (sw_model.schedule.balanced).
+BALANCED = "balanced"
 
 
 def plan_collective(
@@ -67,8 +71,8 @@ def plan_collective(
     collective : what
     where : a platform, whose engines then set the limits and whose flit sets the quantum; or a
         topology alone, without limits and in elements
-    scheduler : a name of :data:`SCHEDULERS`, or a scheduler
-    intra : "fifo" or "scf"
+    scheduler : a name of :data:`SCHEDULERS`, "balanced", or a scheduler
+    intra : "fifo" or "scf"; ``balanced`` chooses it itself
     chunks : at most so many, and more only where a chunk would not fit into the engine's buffers
     quantum : elements of a quantum
     state : of the class it runs in; advanced. A new one by default
@@ -105,37 +109,18 @@ def plan_collective(
             f"not {collective.dims!r}"
         )
     payload = Payload(collective, topology, quantum)
-    cuts, phases = _cut_and_schedule(payload, chosen, chunks, limits)
+    state = PlannerState() if state is None else state
+    clock = _Clock(topology, limits, quantum * collective.element_bytes, serial_latency)
+    if chosen is None:
+        proposal = _balanced(payload, chunks, limits, clock, state)
+    else:
+        proposal = Proposal(*_cut_and_schedule(payload, chosen, chunks, limits), rule)
+    cuts, phases = proposal.cuts, proposal.phases
     plans = tuple(
         ChunkPlan(index, cut.quanta, phase, cut.offset, cut.extent)
         for index, (cut, phase) in enumerate(zip(cuts, phases, strict=True))
     )
-
-    state = PlannerState() if state is None else state
-    clock = _Clock(topology, limits, quantum * collective.element_bytes, serial_latency)
-    last = max((len(p) for p in phases), default=0)
-    buffers: list[int | None]
-    if limits.buffers is None:
-        buffers = [None] * (last + 1)
-    else:
-        buffers = [number for number, _ in limits.buffers]
-    made: dict[tuple, Job] = {}
-    jobs = []
-    for cut, phase in zip(cuts, phases, strict=True):
-        key = (cut.quanta, cut.extent, id(phase))
-        if key not in made:
-            made[key] = clock.job(collective.operation, phase, cut, len(buffers))
-        jobs.append(made[key])
-    run = execute(
-        jobs,
-        dims=len(topology.dims),
-        contexts=limits.contexts,
-        buffers=buffers,
-        intra=rule,
-        state=state,
-        read_latency=clock.of_ps(limits.read_latency_ps),
-        write_latency=clock.of_ps(limits.write_latency_ps),
-    )
+    run = _execute(payload, proposal, limits, clock, state)
     notes: tuple[str, ...] = ()
     if len(cuts) < chunks and payload.extent:
         notes = (f"{len(cuts)} chunks instead of {chunks}: there is no more to cut",)
@@ -156,12 +141,120 @@ def plan_collective(
     )
 
 
-def _scheduler(scheduler: str | Scheduler) -> Scheduler:
+def _scheduler(scheduler: str | Scheduler) -> Scheduler | None:
+    """The scheduler of a name; None for ``balanced``, which cuts the payload itself."""
     if not isinstance(scheduler, str):
         return scheduler
+    if scheduler == BALANCED:
+        return None
     if scheduler not in SCHEDULERS:
-        raise InputError(f"unknown scheduler {scheduler!r}{nearest(scheduler, SCHEDULERS)}")
+        known = [*SCHEDULERS, BALANCED]
+        raise InputError(f"unknown scheduler {scheduler!r}{nearest(scheduler, known)}")
     return SCHEDULERS[scheduler]
+
+
+@dataclass(frozen=True)
+class Proposal:
+    """Chunks, their phases, and what starts first on a dim: a rule, or a key for every op."""
+
+    cuts: list[Cut]
+    phases: list[tuple[Phase, ...]]
+    intra: Intra
+    keys: tuple[tuple[int, ...], ...] | None = None
+
+
+def _execute(
+    payload: Payload, proposal: Proposal, limits: Limits, clock: _Clock, state: PlannerState
+) -> Execution:
+    """Run a proposal under the limits; ``state`` advances."""
+    last = max((len(p) for p in proposal.phases), default=0)
+    buffers: list[int | None]
+    if limits.buffers is None:
+        buffers = [None] * (last + 1)
+    else:
+        buffers = [number for number, _ in limits.buffers]
+    operation = payload.collective.operation
+    made: dict[tuple, Job] = {}
+    jobs = []
+    for cut, phases in zip(proposal.cuts, proposal.phases, strict=True):
+        key = (cut.quanta, cut.extent, id(phases))
+        if key not in made:
+            made[key] = clock.job(operation, phases, cut, len(buffers))
+        jobs.append(made[key])
+    if proposal.keys is not None:
+        jobs = [job.keyed(keys) for job, keys in zip(jobs, proposal.keys, strict=True)]
+    return execute(
+        jobs,
+        dims=len(payload.topology.dims),
+        contexts=limits.contexts,
+        buffers=buffers,
+        intra=proposal.intra,
+        state=state,
+        read_latency=clock.of_ps(limits.read_latency_ps),
+        write_latency=clock.of_ps(limits.write_latency_ps),
+    )
+
+
+def _balanced(
+    payload: Payload, chunks: int, limits: Limits, clock: _Clock, state: PlannerState
+) -> Proposal:
+    """The best proposal under the limits, of what ``balanced`` finds without them and of the
+    baseline and Themis at ``chunks``, half of it, and so on."""
+    from sw_model.schedule.balanced import candidate_of
+
+    proposals: list[Proposal] = []
+    forced = False  # by buffers, to more chunks than wanted
+    count = chunks
+    while count and not forced:
+        for scheduler in SCHEDULERS.values():
+            cuts, phases = _cut_and_schedule(payload, scheduler, count, limits)
+            proposals += [Proposal(cuts, phases, intra) for intra in Intra]
+            forced |= len(cuts) > count
+        count //= 2
+    best = _quickest(proposals, payload, limits, clock, state)
+    if forced and len(proposals) == len(SCHEDULERS) * len(Intra):
+        return best
+    candidate = candidate_of(payload, chunks, serial_latency=clock.serial_latency)
+    room = _room(limits, payload.quantum * payload.collective.element_bytes)
+    sizes = [dim.size for dim in payload.topology.dims]
+    operation = payload.collective.operation
+    pairs = zip(candidate.extents, candidate.phases, strict=True)
+    if all(largest_extent(operation, p, sizes, room, e) == e for e, p in pairs):
+        cuts = payload.cuts(candidate.extents)
+        keys = candidate.ranks
+        searched = Proposal(cuts, list(candidate.phases), candidate.intra, keys)
+        best = _quickest([best, searched], payload, limits, clock, state)
+    return best
+
+
+def _quickest(
+    proposals: Sequence[Proposal],
+    payload: Payload,
+    limits: Limits,
+    clock: _Clock,
+    state: PlannerState,
+) -> Proposal:
+    return min(
+        proposals,
+        key=lambda proposal: _execute(payload, proposal, limits, clock, state.copy()).end,
+    )
+
+
+def _room(limits: Limits, quantum_bytes: int) -> Callable[[int, int], int | None]:
+    """See :func:`sw_model.schedule.chunking.largest_extent`."""
+
+    def room(position: int, last: int) -> int | None:
+        if limits.buffers is None:
+            return None
+        if last >= len(limits.buffers):
+            raise InputError(
+                f"a chunk of {last} phases needs {last + 1} partitions, "
+                f"and the engine has {len(limits.buffers)}"
+            )
+        _, size = limits.buffers[_partition(position, last, len(limits.buffers))]
+        return size // quantum_bytes
+
+    return room
 
 
 def _intra(intra: str | Intra) -> Intra:
@@ -187,17 +280,7 @@ def _cut_and_schedule(
     quantum_bytes = payload.quantum * collective.element_bytes
     sizes = [dim.size for dim in topology.dims]
 
-    def room(position: int, last: int) -> int | None:
-        if limits.buffers is None:
-            return None
-        if last >= len(limits.buffers):
-            raise InputError(
-                f"a chunk of {last} phases needs {last + 1} partitions, "
-                f"and the engine has {len(limits.buffers)}"
-            )
-        _, size = limits.buffers[_partition(position, last, len(limits.buffers))]
-        return size // quantum_bytes
-
+    room = _room(limits, quantum_bytes)
     limit: int | None = None
     grown = 1 if operation is not Operation.REDUCE_SCATTER else payload.group
     if operation is Operation.ALL_GATHER:

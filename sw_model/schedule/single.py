@@ -1,6 +1,6 @@
 """One collective alone on the network, in the minimal model: how it is cut, timed and judged.
 
-`Instance` turns a collective into whole numbers: elements of a chunk, units of time of an op. A
+`Instance` turns a collective into whole numbers: quanta of a chunk, units of time of an op. A
 `Candidate` is one way to schedule it, and `Instance.run` says how long that takes. All schedulers,
 the search and the bound are compared here, in one arithmetic.
 """
@@ -34,7 +34,7 @@ class Candidate:
 
     Attributes
     ----------
-    extents : elements of each chunk, of the payload (all-reduce) or of every rank's block
+    extents : quanta of each chunk, of the payload (all-reduce) or of every rank's block
     phases : of each chunk
     intra : which op of a dim starts first
     ranks : in place of ``intra``, by chunk and phase; see :func:`run_minimal`
@@ -67,6 +67,7 @@ class Instance:
     algorithms : by dim
     turn : whether an all-reduce's turning point is one phase
     serial_latency : charge the step latencies to the dim, instead of letting other ops use it then
+    quantum : elements of the smallest piece of a shard (docs/plan.md)
     """
 
     collective: Collective
@@ -74,6 +75,7 @@ class Instance:
     algorithms: tuple[Algorithm, ...]
     turn: Turn = Turn.IN_NETWORK
     serial_latency: bool = False
+    quantum: int = 1
 
     @property
     def operation(self) -> Operation:
@@ -82,25 +84,30 @@ class Instance:
 
     @cached_property
     def payload(self) -> Payload:
-        """What there is to cut, in elements."""
-        return Payload(self.collective, self.topology, 1)
+        """What there is to cut, in quanta."""
+        return Payload(self.collective, self.topology, self.quantum)
+
+    @property
+    def quantum_bytes(self) -> int:
+        """Bytes of a quantum."""
+        return self.quantum * self.collective.element_bytes
 
     @cached_property
     def grain(self) -> int:
-        """Elements that a chunk is a multiple of: only then are all its shards equal."""
+        """Quanta that a chunk is a multiple of: only then are all its shards equal."""
         return self.payload.group if self.operation is Operation.ALL_REDUCE else 1
 
     @cached_property
     def unit(self) -> int:
         """Units of time in a second, such that all op times are whole."""
-        parts = [self._per_element(d) for d in range(len(self.topology.dims))]
+        parts = [self._per_quantum(d) for d in range(len(self.topology.dims))]
         parts += [Fraction(dim.latency_ps, 10**12) for dim in self.topology.dims]
         return lcm(*(part.denominator for part in parts))
 
     @cached_property
-    def units_per_element(self) -> tuple[int, ...]:
-        """By dim, units of time in which it moves an element."""
-        return tuple(int(self._per_element(d) * self.unit) for d in range(len(self.topology.dims)))
+    def units_per_quantum(self) -> tuple[int, ...]:
+        """By dim, units of time in which it moves a quantum."""
+        return tuple(int(self._per_quantum(d) * self.unit) for d in range(len(self.topology.dims)))
 
     @cached_property
     def latency_units(self) -> tuple[int, ...]:
@@ -144,7 +151,7 @@ class Instance:
         """What a scheduler makes of at most ``chunks`` equal chunks."""
         cuts = self.payload.cut(chunks, None)
         grown = 1 if self.operation is Operation.ALL_REDUCE else self.payload.group
-        sizes = [cut.extent * grown * self.collective.element_bytes for cut in cuts]
+        sizes = [cut.extent * grown * self.quantum_bytes for cut in cuts]
         phases = scheduler.schedule(self.operation, self.topology, self.collective.dims, sizes)
         name = type(scheduler).__name__.lower()
         return Candidate(
@@ -187,11 +194,11 @@ class Instance:
             for phase, moved in zip(phases, self._chunk(extent, phases)[1], strict=True):
                 sent[phase.dim] += moved.sent
                 received[phase.dim] += moved.received
-        width = self.collective.element_bytes
+        width = self.quantum_bytes
         return tuple(DimTraffic(s * width, r * width) for s, r in zip(sent, received, strict=True))
 
-    def _per_element(self, dim: int) -> Fraction:
-        return self.collective.element_bytes / self.topology.dims[dim].bandwidth
+    def _per_quantum(self, dim: int) -> Fraction:
+        return self.quantum_bytes / self.topology.dims[dim].bandwidth
 
     @cached_property
     def _memo(
@@ -251,7 +258,7 @@ class Instance:
                 self.topology.dims[phase.dim], phase.operation, phase.algorithm, whole
             )
             sent, received = _ceil(cost.sent), _ceil(cost.received)
-            busy = _ceil(max(sent, received) / cost.share) * self.units_per_element[phase.dim]
+            busy = _ceil(max(sent, received) / cost.share) * self.units_per_quantum[phase.dim]
             latency = cost.steps * self.latency_units[phase.dim]
             if self.serial_latency:
                 busy, latency = busy + latency, 0
@@ -265,10 +272,11 @@ class Instance:
             return 0
         group = self.payload.group
         if self.operation is Operation.ALL_REDUCE:
-            more = sum(-extent % group for extent in extents)
+            whole = sum(extent + -extent % group for extent in extents)
         else:
-            more = sum(extents) * group - self.collective.elements
-        return more * self.collective.element_bytes
+            whole = sum(extents) * group
+        payload = self.collective.elements * self.collective.element_bytes
+        return whole * self.quantum_bytes - payload
 
 
 def _ceil(value: Fraction) -> int:
