@@ -49,7 +49,7 @@ def _fields(layout: Any) -> dict[str, tuple[int, int]]:
     return {name: (f.offset, f.width) for name, f in shape}
 
 
-def pack(layout: type[data.Struct], values: Mapping[str, int]) -> int:
+def pack(layout: Any, values: Mapping[str, int]) -> int:
     """Bits of one record or step.
 
     Raises

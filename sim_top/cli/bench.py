@@ -44,8 +44,8 @@ def run(arguments: argparse.Namespace, output: Output) -> bool:
     table.add_column("name")
     table.add_column("value", justify="right")
     table.add_column("unit")
-    for row in rows:
-        table.add_row(row["name"], f"{row['value']:,.6g}", row["unit"])
+    for result in results:
+        table.add_row(result.name, f"{result.value:,.6g}", result.unit)
     output.show(table)
     arguments.history.parent.mkdir(parents=True, exist_ok=True)
     line = {"time": datetime.now(UTC).isoformat(timespec="seconds"), "results": rows}
