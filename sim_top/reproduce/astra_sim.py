@@ -79,7 +79,7 @@ def _network(text: str, latency_ps: int = 500_000) -> Topology:
 
 
 def _system(
-    operation: Operation, names: str, splits: int, memory: int, **more: int
+    operation: Operation, names: str, splits: int, memory: int, **more: Any
 ) -> SystemConfig:
     return SystemConfig(
         splits=splits,
