@@ -52,7 +52,7 @@ def run(prefix, topology, system=None, *, groups=None, fold_ranks=True, **more) 
         **more,
     )
     for rank in result.ranks:
-        assert rank.finish == rank.compute + rank.exposed + rank.bubble
+        assert rank.finish == rank.compute + rank.exposed + rank.host + rank.bubble
     assert sum(node.exposed for node in result.nodes) == result.latest.exposed
     return result
 

@@ -33,6 +33,7 @@ COMMANDS = {
     "crosscheck": "the TLM against the RTL, over a matrix of collectives",
     "route": "route flows through a FRED switch",
     "workload": "write a workload of the project's own",
+    "convert": "traces from one format to another",
     "emit": "write SystemVerilog",
     "schema": "the JSON schema of an experiment file",
     "reproduce": "published results, ours beside theirs",

@@ -1,11 +1,12 @@
 """What a rank's time is made of, exactly, without overlap or remainder::
 
-    finish = compute + exposed + bubble
+    finish = compute + exposed + host + bubble
 
-* *compute*: a compute or memory node is running;
+* *compute*: a compute or memory node is running on the accelerator;
 * *exposed* communication: none is, and a collective that all members have entered, or a message
   that has begun, is on its way to or from this rank;
-* *bubble*: none is either: the rank waits for other ranks (which are late, or have not sent yet).
+* *host*: neither, but a node is running on the CPU (an optimizer's update, say);
+* *bubble*: none of these: the rank waits for other ranks (which are late, or have not sent yet).
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ class RankTimes:
     finish: int
     compute: int
     exposed: int
+    host: int
     bubble: int
 
 
@@ -54,7 +56,10 @@ def rank_times(rank: int, log: Log) -> RankTimes:
     moving = [(start, end) for _, _, start, end in log.communication]
     computing = union_length(compute)
     exposed = union_length([*compute, *moving]) - computing
-    return RankTimes(rank, log.finish, computing, exposed, log.finish - computing - exposed)
+    hosted = [(start, end) for _, start, end in log.host]
+    covered = union_length([*compute, *moving, *hosted])
+    host = covered - computing - exposed
+    return RankTimes(rank, log.finish, computing, exposed, host, log.finish - covered)
 
 
 def _merged(spans: Iterable[Span]) -> list[Span]:
@@ -88,7 +93,7 @@ def node_times(graph: Graph, log: Log) -> tuple[NodeTimes, ...]:
     """The rank's nodes by name, in the order of the graph; those that take no time left out."""
     names = [node.name for node in graph.nodes]
     compute: dict[str, int] = {}
-    for position, start, end in log.compute:
+    for position, start, end in (*log.compute, *log.host):
         compute[names[position]] = compute.get(names[position], 0) + end - start
     whole: dict[str, list[Span]] = {}
     size: dict[str, int] = {}

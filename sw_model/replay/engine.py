@@ -33,12 +33,14 @@ class Log:
 
     Attributes
     ----------
-    compute : (position, start, end) of compute and memory nodes
+    compute : (position, start, end) of compute and memory nodes on the accelerator
+    host : the same of those on the CPU
     communication : (position, issue, start, end); between issue and start it waits for others
     finish : end of its last node
     """
 
     compute: list[tuple[int, int, int]] = field(default_factory=list)
+    host: list[tuple[int, int, int]] = field(default_factory=list)
     communication: list[tuple[int, int, int, int]] = field(default_factory=list)
     finish: int = 0
 
@@ -157,7 +159,8 @@ class Replay:
         elif node.kind in (NodeKind.COMP, NodeKind.MEM_LOAD, NodeKind.MEM_STORE):
             end = now + max(self.fabric.shortest_compute, self._duration(node))
             if end > now:
-                rank.log.compute.append((position, now, end))
+                log = rank.log.host if node.on_cpu else rank.log.compute
+                log.append((position, now, end))
             self.kernel.at(end, self._end, (colour, position))
         elif self.system.replay_only:
             end = now + max(self.fabric.shortest_compute, self._ticks(node.duration_ns))

@@ -18,6 +18,7 @@ _SHARES: tuple[tuple[str, Callable[[RankTimes], int]], ...] = (
     ("finish_ns", lambda rank: rank.finish),
     ("compute_ns", lambda rank: rank.compute),
     ("exposed_comm_ns", lambda rank: rank.exposed),
+    ("host_ns", lambda rank: rank.host),
     ("bubble_ns", lambda rank: rank.bubble),
 )
 
@@ -41,6 +42,7 @@ def trace_json(result: TraceResult) -> dict[str, Any]:
         "iterations_ns": [ns(latest.finish)],
         "compute_ns": ns(latest.compute),
         "exposed_comm_ns": ns(latest.exposed),
+        "host_ns": ns(latest.host),
         "bubble_ns": ns(latest.bubble),
         "latest_rank": latest.rank,
         "ranks": {name: _spread(result, share) for name, share in _SHARES},

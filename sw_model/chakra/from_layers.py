@@ -1,0 +1,112 @@
+"""A layer workload (ASTRA-sim 1.0 text) as a Chakra trace.
+
+Every rank has the same graph, whose collectives name their dims. A pass of a layer is a compute
+node; the passes of a rank follow each other. A collective follows the pass that it belongs to. An
+update is a node beside the accelerator that follows its collective.
+
+Times are nanoseconds in the text and microseconds in Chakra. `duration_micros` gets the nearest
+whole microsecond, and an attribute of our own (`sw_model.chakra.graph.NANOSECONDS`) the exact
+time, so that nothing is lost here and no reader takes the one for the other.
+"""
+
+from __future__ import annotations
+
+from itertools import takewhile
+from typing import Any
+
+from sw_model.chakra.files import SCHEMA_VERSION, Trace
+from sw_model.chakra.graph import NANOSECONDS
+from sw_model.chakra.messages import CollectiveKind, NodeKind, message
+from sw_model.collective.plan import Operation
+from sw_model.topology import Topology
+from sw_model.workload.layers import Layer, Pass, Workload
+from sw_model.workload.program import Await, Compute, Issue, Step, iteration
+from sw_model.workload.spans import span_dims, split_for_group
+
+__all__ = ["trace_of_layers"]
+
+_KINDS = {
+    Operation.ALL_REDUCE: CollectiveKind.ALL_REDUCE,
+    Operation.ALL_GATHER: CollectiveKind.ALL_GATHER,
+    Operation.REDUCE_SCATTER: CollectiveKind.REDUCE_SCATTER,
+    Operation.ALL_TO_ALL: CollectiveKind.ALL_TO_ALL,
+}
+
+
+class _Writer:
+    """Builds the nodes of one rank."""
+
+    def __init__(self, workload: Workload, topology: Topology) -> None:
+        self.workload, self.topology = workload, topology
+        self.nodes: list[Any] = []
+        self.last: list[int] = []  # what the next compute waits for
+        self.pending: dict[tuple[int, Pass], int] = {}
+
+    def add(self, name: str, kind: NodeKind, parents: list[int], on_cpu: bool = False) -> Any:
+        node = message("Node")(id=len(self.nodes), name=name, type=kind, data_deps=parents)
+        node.attr.add(name="is_cpu_op").bool_val = on_cpu
+        self.nodes.append(node)
+        return node
+
+    def timed(self, name: str, nanoseconds: Any, parents: list[int], on_cpu: bool = False) -> int:
+        time = int(nanoseconds)
+        node = self.add(name, NodeKind.COMP, parents, on_cpu)
+        node.duration_micros = (time + 500) // 1000
+        if node.duration_micros * 1000 != time:
+            node.attr.add(name=NANOSECONDS).uint64_val = time
+        return int(node.id)
+
+    def step(self, step: Step) -> None:
+        layer = self.workload.layers[step.layer]
+        if isinstance(step, Compute):
+            name = f"{layer.name} {step.part.value}"
+            self.last = [self.timed(name, layer.compute_ns(step.part), self.last)]
+        elif isinstance(step, Issue):
+            self.issue(layer, step)
+        elif (step.layer, step.part) in self.pending:
+            # What has been awaited once need not be again.
+            self.last = [*self.last, self.pending.pop((step.layer, step.part))]
+
+    def issue(self, layer: Layer, step: Issue) -> None:
+        communication = layer.communication(step.part)
+        if communication.operation is None or communication.bytes == 0:
+            return
+        span = self.workload.span(step.layer, step.part)
+        dims = span_dims(span, self.topology, self.workload.model_parallel_npus)
+        if not any(self.topology.dims[dim].size > 1 for dim in dims):
+            return
+        name = f"{layer.name} {step.part.value} {communication.operation.value}"
+        node = self.add(name, NodeKind.COMM_COLL, self.last)
+        node.attr.add(name="comm_type").int64_val = _KINDS[communication.operation]
+        node.attr.add(name="comm_size").int64_val = communication.bytes
+        involved = [index in dims for index in range(len(self.topology.dims))]
+        node.attr.add(name="involved_dim").bool_list.values.extend(involved)
+        end = int(node.id)
+        if step.part is Pass.WEIGHT_GRADIENT and layer.update_ns:
+            end = self.timed(f"{layer.name} update", layer.update_ns, [end], on_cpu=True)
+        self.pending[step.layer, step.part] = end
+
+
+def trace_of_layers(
+    workload: Workload, network: Topology, *, iterations: int = 1
+) -> tuple[Trace, Topology]:
+    """The trace of every rank, and the network that its dims are of: that of ``network``, with a
+    dim split where the workload's model-parallel group ends inside it.
+
+    Raises
+    ------
+    InputError
+        where the workload's groups are none of the network.
+    """
+    topology = split_for_group(network, workload)
+    writer = _Writer(workload, topology)
+    program = iteration(workload)
+    leading = len(list(takewhile(lambda step: isinstance(step, Await), program)))
+    for _ in range(iterations):
+        for step in program[leading:] if not writer.nodes else program:
+            writer.step(step)
+    if not writer.nodes:
+        writer.add("nothing", NodeKind.METADATA, [])
+    metadata = message("GlobalMetadata")(version=SCHEMA_VERSION)
+    metadata.attr.add(name="source").string_val = f"ASTRA-sim 1.0 text, {workload.mode.value}"
+    return Trace(metadata, writer.nodes, workload.path or ""), topology
