@@ -339,6 +339,16 @@ def test_balanced_plans(operation):
     assert spans["balanced"] <= min(spans["baseline"], spans["themis"])
 
 
+def test_balanced_keeps_to_the_partitions():
+    """Orders that do not mirror each other may have a phase more than the engine has room for."""
+    platform = _platform()
+    partitions = len(platform.engine.partitions)
+    collective = Collective(AR, 1 << 15, dims=(0, 1))
+    plan = plan_collective(collective, platform, scheduler="balanced", chunks=16)
+    assert max(len(chunk.phases) for chunk in plan.chunks) < partitions
+    check_plan(plan, limits=Limits.of(platform))
+
+
 def test_balanced_cuts_unequal_chunks():
     """Without limits three chunks of a 4 x 4 at 2 : 1 do better than equal ones."""
     topology = Topology((dim(DimKind.SWITCH, 4, 2 * GB), dim(DimKind.SWITCH, 4, GB)))

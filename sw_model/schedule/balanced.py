@@ -50,6 +50,7 @@ def balance(
     chunks: int,
     seconds: float | None = None,
     budget: int | None = None,
+    most_phases: int | None = None,
     progress: Callable[[float], object] | None = None,
 ) -> Candidate:
     """The best schedule of at most ``chunks`` chunks that was found.
@@ -59,12 +60,13 @@ def balance(
     seconds : of processor time for the search; by default a budget that takes less than half a
         second
     budget : in simulated ops, in place of the default
+    most_phases : of a chunk, in the search, where an engine has partitions for no more
     """
     native = library()
     best, end = _best_of(instance, chunks, native)
     if native is None or end == 0 or instance.operation is Operation.ALL_TO_ALL:
         return best  # an all-to-all visits every dim with all of its bytes in any order
-    ways = _Ways(instance)
+    ways = _Ways(instance, most_phases)
     starts = [_start(ways, best, chunks)]
     for backwards in (False, True):
         pieces = _pieces(ways, instance, chunks, backwards)
@@ -92,7 +94,9 @@ def balance(
     return candidate if instance.run(candidate).end < end else best
 
 
-def candidate_of(payload: Payload, chunks: int, *, serial_latency: bool = False) -> Candidate:
+def candidate_of(
+    payload: Payload, chunks: int, *, most_phases: int | None, serial_latency: bool = False
+) -> Candidate:
     """What `balance` finds for a payload that is planned for engines, where every turning point is
     one phase. Equal payloads are searched once in a process."""
     topology = payload.topology
@@ -109,12 +113,13 @@ def candidate_of(payload: Payload, chunks: int, *, serial_latency: bool = False)
         serial_latency=serial_latency,
         quantum=payload.quantum,
     )
-    return _remembered(instance, chunks)
+    return _remembered(instance, chunks, most_phases)
 
 
 @lru_cache(maxsize=256)
-def _remembered(instance: Instance, chunks: int) -> Candidate:
-    return balance(instance, chunks=chunks, budget=DEFAULT_BUDGET // 4)
+def _remembered(instance: Instance, chunks: int, most_phases: int | None) -> Candidate:
+    budget = DEFAULT_BUDGET // 4
+    return balance(instance, chunks=chunks, budget=budget, most_phases=most_phases)
 
 
 def _best_of(instance: Instance, chunks: int, native: Library | None) -> tuple[Candidate, int]:
@@ -161,11 +166,18 @@ class _Ways:
     ops: list[tuple[tuple[int, int, int], ...]]
     number: dict[tuple[Phase, ...], int]
 
-    def __init__(self, instance: Instance) -> None:
+    def __init__(self, instance: Instance, most_phases: int | None = None) -> None:
         self.instance = instance
+        self.most_phases = most_phases
         self.phases, self.ops, self.number = [], [], {}
         for order in islice(_orders(instance), _ORDERS):
-            self.of(self.phases_of(order))
+            phases = self.phases_of(order)
+            if self.allows(phases):
+                self.of(phases)
+
+    def allows(self, phases: tuple[Phase, ...]) -> bool:
+        """Whether they are not too many."""
+        return self.most_phases is None or len(phases) <= self.most_phases
 
     def phases_of(self, order: Order) -> tuple[Phase, ...]:
         """Phases of an order of dims."""
@@ -226,6 +238,8 @@ def _pieces(ways: _Ways, instance: Instance, chunks: int, backwards: bool) -> St
     columns = list(instance.bound.columns)[:chunks]
     grains = -(-instance.payload.extent // instance.grain)
     if not columns or grains < chunks:
+        return None
+    if not all(ways.allows(ways.phases_of(column.order)) for column in columns):
         return None
     counts = _counts(columns, chunks)
     pieces: list[tuple[float, int, int]] = []  # (place, order, grains)

@@ -214,7 +214,8 @@ def _balanced(
     best = _quickest(proposals, payload, limits, clock, state)
     if forced and len(proposals) == len(SCHEDULERS) * len(Intra):
         return best
-    candidate = candidate_of(payload, chunks, serial_latency=clock.serial_latency)
+    most = None if limits.buffers is None else len(limits.buffers) - 1
+    candidate = candidate_of(payload, chunks, most_phases=most, serial_latency=clock.serial_latency)
     room = _room(limits, payload.quantum * payload.collective.element_bytes)
     sizes = [dim.size for dim in payload.topology.dims]
     operation = payload.collective.operation
