@@ -11,6 +11,7 @@ The results (JSON, timelines) go to the experiment's output folder.
 from __future__ import annotations
 
 import argparse
+import os
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
@@ -94,4 +95,4 @@ def _save(folder: Path, name: str, result: object, output: Output) -> None:
         for suffix in (".svg", ".png"):
             written.append(folder / f"{name}_{kind}{suffix}")
             draw_timeline(runs, written[-1])
-    output.show(f"written: {', '.join(str(path) for path in written)}")
+    output.show(f"written: {', '.join(os.path.normpath(path) for path in written)}")
