@@ -3,9 +3,6 @@
 PYTHON := .venv/bin/python
 JOBS ?= 2
 
-# Tests run side by side, so each of them compiles on one core.
-test test-full: export ANTIPHON_JOBS ?= 1
-
 .PHONY: help setup run test test-full lint type bench verilog docs clean
 
 help:
