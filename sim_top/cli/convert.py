@@ -90,7 +90,8 @@ def _from_text(arguments: argparse.Namespace, target: str) -> tuple[int, int]:
     from sw_model.network import read_network
 
     network = read_network(arguments.network)
-    trace, topology = trace_of_layers(workload, network, iterations=arguments.iterations)
+    made = trace_of_layers(workload, network, iterations=arguments.iterations)
+    trace, topology = made.trace, made.topology
     if topology != network:
         raise InputError(
             "the network's dims must end where the workload's model-parallel group does: "

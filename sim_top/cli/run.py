@@ -4,7 +4,8 @@ The workload, network and schedule come from an experiment file, or from options
 rank that finishes last. Options override the file.
 
 W is an ASTRA-sim 1.0 text, or the prefix of Chakra traces, PREFIX.RANK.et, one for each NPU. Traces
-run on any network; with --semantics astra-sim by the cost rules of that program.
+run on ideal endpoints over any network; so does a text on a network that the platform cannot be.
+With --semantics astra-sim the cost rules are those of that program.
 """
 
 from __future__ import annotations
@@ -14,9 +15,10 @@ from pathlib import Path
 
 from sim_top.cli.frame import Output
 from sim_top.cli.options import add_experiment_options, experiment_of
-from sim_top.cli.trace_run import add_trace_options, run_traces
+from sim_top.cli.trace_run import add_trace_options, run_layers, run_traces, warn
 from sw_model.chakra.workload import is_chakra
 from sw_model.errors import InputError
+from sw_model.experiment import Experiment
 
 EXAMPLE = "antiphon run examples/resnet50.yaml --scheduler baseline --timeline baseline.svg"
 
@@ -30,17 +32,32 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def _on_ideal_endpoints(experiment: Experiment, arguments: argparse.Namespace) -> bool:
+    """Whether a layer workload is replayed as a trace: where an option asks for what only that
+    has, or where the network is given by itself and is none that the platform's engines can be."""
+    if arguments.semantics != "antiphon" or arguments.latency_model != "overlapped":
+        return True
+    if arguments.system is not None:
+        return True
+    if arguments.experiment is not None:
+        return False
+    try:
+        experiment.platform()
+    except InputError as error:
+        warn(f"{error}; ideal endpoints take the place of the platform's")
+        return True
+    return False
+
+
 def run(arguments: argparse.Namespace, output: Output) -> bool:
     """Read, run, report."""
     experiment = experiment_of(arguments)
     if is_chakra(experiment.workload.file):
         return run_traces(experiment.workload.file, experiment.network, arguments, output)
-    for option in ("system", "comm_group"):
-        if getattr(arguments, option) is not None:
-            name = option.replace("_", "-")
-            raise InputError(f"--{name} is for Chakra traces, not for a layer workload")
-    if arguments.semantics != "antiphon" or arguments.latency_model != "overlapped":
-        raise InputError("--semantics and --latency-model are for Chakra traces")
+    if _on_ideal_endpoints(experiment, arguments):
+        return run_layers(experiment, arguments, output)
+    if arguments.comm_group is not None:
+        raise InputError("--comm-group is for Chakra traces, not for a layer workload")
     workload = experiment.load_workload()
 
     from sw_model.simulation import simulate

@@ -1,26 +1,30 @@
-"""``antiphon run`` of Chakra traces."""
+"""``antiphon run`` of Chakra traces, and of layer workloads as such."""
 
 from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from sim_top.cli.frame import Output
 from sw_model.errors import InputError
 from sw_model.topology import Topology
 
-__all__ = ["SEMANTICS", "add_trace_options", "run_traces", "warn"]
+if TYPE_CHECKING:
+    from sw_model.chakra.workload import ChakraWorkload
+    from sw_model.experiment import Experiment
+
+__all__ = ["SEMANTICS", "add_trace_options", "run_layers", "run_traces", "warn"]
 
 SEMANTICS = ("antiphon", "astra-sim", "astra-sim-aware")
 
 
 def add_trace_options(parser: argparse.ArgumentParser) -> None:
     """Options that come with ASTRA-sim's inputs."""
-    parser.add_argument(
-        "--system", type=Path, metavar="S.json", help="an ASTRA-sim system json, for Chakra traces"
-    )
+    parser.add_argument("--system", type=Path, metavar="S.json", help="an ASTRA-sim system json")
     parser.add_argument(
         "--comm-group", type=Path, metavar="G.json", help="communicators of Chakra traces"
     )
@@ -28,13 +32,13 @@ def add_trace_options(parser: argparse.ArgumentParser) -> None:
         "--semantics",
         choices=SEMANTICS,
         default="antiphon",
-        help="whose cost rules (default antiphon); the others are for Chakra traces",
+        help="whose cost rules (default antiphon)",
     )
     parser.add_argument(
         "--latency-model",
         choices=["overlapped", "serial"],
         default="overlapped",
-        help="serial charges step latencies to the dim, for Chakra traces",
+        help="serial charges step latencies to the dim; for ideal endpoints",
     )
 
 
@@ -46,7 +50,7 @@ def warn(message: str) -> None:
 def run_traces(
     prefix: Path, topology: Topology, arguments: argparse.Namespace, output: Output
 ) -> bool:
-    """Read, replay, report.
+    """Read Chakra traces, replay, report.
 
     Raises
     ------
@@ -54,19 +58,73 @@ def run_traces(
         for whatever is wrong in the files or between them.
     """
     from sw_model.astra.groups import read_groups
-    from sw_model.astra.system import SystemConfig, read_system
     from sw_model.chakra.workload import load_workload
+
+    for option, given in (
+        ("--iterations", arguments.iterations is not None),
+        ("--mode", getattr(arguments, "mode", None) is not None),
+    ):
+        if given:
+            raise InputError(f"{option} is for layer workloads, not for Chakra traces")
+    groups = None
+    if arguments.comm_group is not None:
+        groups = read_groups(arguments.comm_group, topology.npus)
+    with output.progress("reading") as progress:
+        workload = load_workload(prefix, topology, groups, progress=progress)
+    if workload.unmatched:
+        rank, position = workload.unmatched[0]
+        warn(
+            f"{workload.paths[rank]}: {workload.node(rank, position)}: nobody receives this "
+            f"message ({len(workload.unmatched)} such in all)"
+        )
+    return _replay(workload, arguments, output)
+
+
+def run_layers(experiment: Experiment, arguments: argparse.Namespace, output: Output) -> bool:
+    """Replay a layer workload as traces, on ideal endpoints, and report.
+
+    Raises
+    ------
+    InputError
+        for whatever is wrong in the files or between them.
+    """
+    from sw_model.chakra.from_layers import trace_of_layers
+    from sw_model.chakra.graph import build_graph
+    from sw_model.chakra.workload import assemble
+
+    if arguments.comm_group is not None:
+        raise InputError("--comm-group is for Chakra traces, not for a layer workload")
+    settings = experiment.workload
+    made = trace_of_layers(
+        experiment.load_workload(), experiment.network, iterations=settings.iterations
+    )
+    graph = build_graph(made.trace)
+    workload = assemble(settings.file, [graph] * made.topology.npus, made.topology)
+    return _replay(workload, arguments, output, names=made.layers, starts=made.starts)
+
+
+def _replay(
+    workload: ChakraWorkload,
+    arguments: argparse.Namespace,
+    output: Output,
+    *,
+    names: Sequence[str] | None = None,
+    starts: Sequence[int] = (),
+) -> bool:
+    """Replay and report.
+
+    Raises
+    ------
+    InputError
+        for whatever is wrong in the files or between them.
+    """
+    from sw_model.astra.system import SystemConfig, read_system
     from sw_model.replay.run import Semantics, replay_trace, schedule_of
     from sw_model.report.trace import trace_json, trace_tables
 
     semantics = Semantics(arguments.semantics)
-    for option, given in (
-        ("--iterations", arguments.iterations is not None),
-        ("--mode", getattr(arguments, "mode", None) is not None),
-        ("--timeline", arguments.timeline is not None),
-    ):
-        if given:
-            raise InputError(f"{option} is for layer workloads, not for Chakra traces")
+    if arguments.timeline is not None:
+        raise InputError("--timeline is for layer workloads on the platform's own endpoints")
     own = semantics is Semantics.ANTIPHON
     for option, given in (
         ("--scheduler", arguments.scheduler not in (None, "baseline")),
@@ -81,17 +139,6 @@ def run_traces(
         if system.without_effect:
             names = ", ".join(system.without_effect)
             warn(f"{arguments.system}: without effect here: {names}")
-    groups = None
-    if arguments.comm_group is not None:
-        groups = read_groups(arguments.comm_group, topology.npus)
-    with output.progress("reading") as progress:
-        workload = load_workload(prefix, topology, groups, progress=progress)
-    if workload.unmatched:
-        rank, position = workload.unmatched[0]
-        warn(
-            f"{workload.paths[rank]}: {workload.node(rank, position)}: nobody receives this "
-            f"message ({len(workload.unmatched)} such in all)"
-        )
     schedule = schedule_of(
         system,
         scheduler=arguments.scheduler,
@@ -104,7 +151,13 @@ def run_traces(
         config = replace(config, splits=arguments.chunks)
     with output.progress("TLM") as progress:
         result = replay_trace(
-            workload, config, semantics=semantics, schedule=schedule, progress=progress
+            workload,
+            config,
+            semantics=semantics,
+            schedule=schedule,
+            names=names,
+            starts=starts,
+            progress=progress,
         )
     for note in result.notes:
         warn(note)

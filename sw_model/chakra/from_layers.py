@@ -11,6 +11,7 @@ time, so that nothing is lost here and no reader takes the one for the other.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from itertools import takewhile
 from typing import Any
 
@@ -23,7 +24,7 @@ from sw_model.workload.layers import Layer, Pass, Workload
 from sw_model.workload.program import Await, Compute, Issue, Step, iteration
 from sw_model.workload.spans import span_dims, split_for_group
 
-__all__ = ["trace_of_layers"]
+__all__ = ["LayerTrace", "trace_of_layers"]
 
 _KINDS = {
     Operation.ALL_REDUCE: CollectiveKind.ALL_REDUCE,
@@ -33,19 +34,39 @@ _KINDS = {
 }
 
 
+@dataclass(frozen=True)
+class LayerTrace:
+    """The trace of every rank of a layer workload.
+
+    Attributes
+    ----------
+    topology : whose dims the collectives name
+    starts : position of the first compute of every iteration
+    layers : name of the layer of every node
+    """
+
+    trace: Trace
+    topology: Topology
+    starts: tuple[int, ...]
+    layers: tuple[str, ...]
+
+
 class _Writer:
     """Builds the nodes of one rank."""
 
     def __init__(self, workload: Workload, topology: Topology) -> None:
         self.workload, self.topology = workload, topology
         self.nodes: list[Any] = []
+        self.layer = ""  # of the step
         self.last: list[int] = []  # what the next compute waits for
         self.pending: dict[tuple[int, Pass], int] = {}
+        self.layers: list[str] = []
 
     def add(self, name: str, kind: NodeKind, parents: list[int], on_cpu: bool = False) -> Any:
         node = message("Node")(id=len(self.nodes), name=name, type=kind, data_deps=parents)
         node.attr.add(name="is_cpu_op").bool_val = on_cpu
         self.nodes.append(node)
+        self.layers.append(self.layer)
         return node
 
     def timed(self, name: str, nanoseconds: Any, parents: list[int], on_cpu: bool = False) -> int:
@@ -58,6 +79,7 @@ class _Writer:
 
     def step(self, step: Step) -> None:
         layer = self.workload.layers[step.layer]
+        self.layer = layer.name
         if isinstance(step, Compute):
             name = f"{layer.name} {step.part.value}"
             self.last = [self.timed(name, layer.compute_ns(step.part), self.last)]
@@ -87,11 +109,9 @@ class _Writer:
         self.pending[step.layer, step.part] = end
 
 
-def trace_of_layers(
-    workload: Workload, network: Topology, *, iterations: int = 1
-) -> tuple[Trace, Topology]:
-    """The trace of every rank, and the network that its dims are of: that of ``network``, with a
-    dim split where the workload's model-parallel group ends inside it.
+def trace_of_layers(workload: Workload, network: Topology, *, iterations: int = 1) -> LayerTrace:
+    """The trace of every rank of ``network``, which has a dim split where the workload's
+    model-parallel group ends inside it.
 
     Raises
     ------
@@ -102,11 +122,16 @@ def trace_of_layers(
     writer = _Writer(workload, topology)
     program = iteration(workload)
     leading = len(list(takewhile(lambda step: isinstance(step, Await), program)))
+    starts = []
     for _ in range(iterations):
-        for step in program[leading:] if not writer.nodes else program:
+        for step in program[:leading]:
+            writer.step(step)
+        starts.append(len(writer.nodes))
+        for step in program[leading:]:
             writer.step(step)
     if not writer.nodes:
         writer.add("nothing", NodeKind.METADATA, [])
     metadata = message("GlobalMetadata")(version=SCHEMA_VERSION)
     metadata.attr.add(name="source").string_val = f"ASTRA-sim 1.0 text, {workload.mode.value}"
-    return Trace(metadata, writer.nodes, workload.path or ""), topology
+    trace = Trace(metadata, writer.nodes, workload.path or "layers")
+    return LayerTrace(trace, topology, tuple(starts), tuple(writer.layers))

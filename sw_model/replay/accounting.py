@@ -11,7 +11,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from sw_model.chakra.graph import Graph
@@ -89,11 +89,12 @@ def _uncovered(span: Span, covered: list[Span], first: int) -> tuple[int, int]:
     return length, first
 
 
-def node_times(graph: Graph, log: Log) -> tuple[NodeTimes, ...]:
-    """The rank's nodes by name, in the order of the graph; those that take no time left out."""
-    names = [node.name for node in graph.nodes]
+def node_times(graph: Graph, log: Log, names: Sequence[str] | None = None) -> tuple[NodeTimes, ...]:
+    """The rank's nodes by name, in the order of the graph; those that take no time left out.
+    ``names`` stand in place of the nodes' own."""
+    names = names or [node.name for node in graph.nodes]
     compute: dict[str, int] = {}
-    for position, start, end in (*log.compute, *log.host):
+    for position, start, end in log.compute:
         compute[names[position]] = compute.get(names[position], 0) + end - start
     whole: dict[str, list[Span]] = {}
     size: dict[str, int] = {}

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 from fractions import Fraction
+from itertools import pairwise
 
 from sw_model.astra.system import DimOrder, SystemConfig
 from sw_model.chakra.workload import ChakraWorkload
 from sw_model.replay.accounting import NodeTimes, RankTimes, node_times, rank_times
 from sw_model.replay.astra_fabric import AstraFabric
-from sw_model.replay.engine import Replay
+from sw_model.replay.engine import Log, Replay
 from sw_model.replay.fabric import DimTraffic, Fabric
 from sw_model.replay.folding import fold
 from sw_model.replay.overlapped import OverlappedFabric, Schedule
@@ -38,6 +39,7 @@ class TraceResult:
     ranks : of every representative
     sizes : number of ranks that each stands for
     nodes : of the rank that finishes last, by name
+    iterations : of that rank
     dims : of the network
     notes : what a user should know
     """
@@ -48,6 +50,7 @@ class TraceResult:
     ranks: tuple[RankTimes, ...]
     sizes: tuple[int, ...]
     nodes: tuple[NodeTimes, ...]
+    iterations: tuple[int, ...]
     dims: tuple[DimTraffic, ...]
     notes: tuple[str, ...]
 
@@ -90,6 +93,13 @@ def schedule_of(
     )
 
 
+def _iterations(log: Log, starts: Sequence[int]) -> tuple[int, ...]:
+    """Time from each start to the next, the first from 0; without starts one, all of it."""
+    begins = {position: begin for position, begin, _ in log.compute}
+    bounds = [0, *(begins[start] for start in starts[1:] if start in begins), log.finish]
+    return tuple(end - begin for begin, end in pairwise(bounds))
+
+
 def replay_trace(
     workload: ChakraWorkload,
     system: SystemConfig,
@@ -97,6 +107,8 @@ def replay_trace(
     semantics: Semantics = Semantics.ANTIPHON,
     schedule: Schedule = Schedule(),  # noqa: B008
     fold_ranks: bool = True,
+    names: Sequence[str] | None = None,
+    starts: Sequence[int] = (),
     progress: Callable[[float], object] | None = None,
 ) -> TraceResult:
     """Replay a trace.
@@ -107,6 +119,8 @@ def replay_trace(
     schedule : for our own semantics
     fold_ranks : identical ranks are simulated once. Not with astra-sim-aware, whose links are
         shared by particular ranks
+    names : of the nodes of every rank, in place of their own
+    starts : positions whose compute begins an iteration, of every rank
     progress : called with the share that is done
 
     Raises
@@ -144,7 +158,8 @@ def replay_trace(
         ticks_per_ns=fabric.ticks_per_ns,
         ranks=ranks,
         sizes=folding.sizes,
-        nodes=node_times(graph, logs[late]),
+        nodes=node_times(graph, logs[late], names),
+        iterations=_iterations(logs[late], starts),
         dims=fabric.traffic(),
         notes=fabric.notes(),
     )

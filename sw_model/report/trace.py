@@ -39,7 +39,7 @@ def trace_json(result: TraceResult) -> dict[str, Any]:
     latest, ns = result.latest, result.ns
     return {
         "total_ns": ns(latest.finish),
-        "iterations_ns": [ns(latest.finish)],
+        "iterations_ns": [ns(ticks) for ticks in result.iterations],
         "compute_ns": ns(latest.compute),
         "exposed_comm_ns": ns(latest.exposed),
         "host_ns": ns(latest.host),
@@ -69,7 +69,7 @@ def trace_json(result: TraceResult) -> dict[str, Any]:
                 "compute_ns": ns(node.compute),
                 "comm_ns": ns(node.communication),
                 "exposed_ns": ns(node.exposed),
-                "bytes": node.bytes,
+                "bytes": node.bytes // len(result.iterations),
             }
             for node in result.nodes
         ],
