@@ -151,6 +151,17 @@ def test_astra_semantics(capsys, tmp_path):
     assert found["time_ns"] == 117_780
 
 
+def test_endpoints(capsys):
+    found = _collective(capsys, "all-reduce", "1MiB", "--endpoint", "ace")
+    assert found["memory_reads_per_payload_byte"] == 1
+    found = _collective(capsys, "all-reduce", "1MiB", "--endpoint", "baseline-comp-opt")
+    assert found["memory_read_bytes"] > 2 * 2**20
+    assert found["steady_reads_per_payload_byte"] == pytest.approx(1.5 * 2 * 1023 / 1024)
+    arguments = ["collective", "all-reduce", "1MiB", "--network", str(NETWORK)]
+    assert main([*arguments, "--endpoint", "baseline-no-overlap"]) == 0
+    assert "Main memory of one NPU" in capsys.readouterr().out
+
+
 def test_explain(capsys):
     arguments = ["collective", "all-reduce", "1MiB", "--network", str(NETWORK), "--explain"]
     assert main(arguments) == 0
@@ -173,6 +184,7 @@ def test_explain(capsys):
         (["all-reduce", "8", "--intra", "sfc"], "unknown intra-dim order 'sfc'"),
         (["all-reduce", "8", "--endpoint", "acme"], "unknown endpoint 'acme'"),
         (["all-reduce", "8", "--semantics", "antifon"], "unknown semantics 'antifon'"),
+        (["all-reduce", "8", "--semantics", "astra-sim", "--endpoint", "ace"], "--endpoint is for"),
         (["all-reduce", "8", "--chunks", "0"], "must be a whole number of at least 1, not '0'"),
         (["all-reduce", "8", "--plan-seconds", "-1"], "must be seconds, at least 0, not '-1'"),
         (["all-reduce", "8", "--group", "0-2000"], "a rank of the group must be in 0..1023"),

@@ -19,6 +19,7 @@ from sim_top.cli.frame import Output, value
 from sim_top.cli.options import whole
 from sw_model.collective.cost import algorithms_of
 from sw_model.collective.plan import ELEMENT_BYTES, Collective, Operation
+from sw_model.endpoint.kinds import KINDS, endpoint_kind
 from sw_model.errors import InputError, nearest
 from sw_model.network import read_network
 from sw_model.schedule.group import group_topology, parse_ranks
@@ -29,13 +30,13 @@ from sw_model.units import parse_size
 
 if TYPE_CHECKING:
     from sw_model.astra.system import SystemConfig
+    from sw_model.schedule.endpoints import MemoryUse
 
 EXAMPLE = (
     "antiphon collective all-reduce 64MiB --network examples/four_dims.yml "
     "--scheduler themis --intra scf --explain"
 )
 
-ENDPOINTS = ("ideal", "baseline-no-overlap", "baseline-comm-opt", "baseline-comp-opt", "ace")
 SEMANTICS = ("antiphon", "astra-sim")
 DEFAULT_CHUNKS = 64
 
@@ -55,7 +56,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add("--scheduler", metavar="NAME", help=f"{', '.join(SCHEDULER_NAMES)} (default baseline)")
     add("--intra", metavar="NAME", help="order within a dim: fifo, scf (default fifo)")
     add("--chunks", type=whole, metavar="C", help=f"at most so many (default {DEFAULT_CHUNKS})")
-    add("--endpoint", default="ideal", metavar="KIND", help=f"{', '.join(ENDPOINTS)}")
+    add("--endpoint", default="ideal", metavar="KIND", help=f"{', '.join(KINDS)}")
     add("--semantics", default="antiphon", metavar="NAME", help=f"{', '.join(SEMANTICS)}")
     add("--system", type=Path, metavar="S.json", help="an ASTRA-sim system json")
     add("--algorithm", metavar="NAME", help="one for all dims, or a list with one for each")
@@ -90,7 +91,7 @@ def _seconds(text: str) -> float:
 def run(arguments: argparse.Namespace, output: Output) -> bool:
     """Read, simulate, report."""
     operation = _named("collective", arguments.operation, [o.value for o in Operation])
-    endpoint = _named("endpoint", arguments.endpoint, ENDPOINTS)
+    endpoint = endpoint_kind(arguments.endpoint).name
     semantics = _named("semantics", arguments.semantics, SEMANTICS)
     topology = read_network(arguments.network)
     if arguments.group is not None:
@@ -100,30 +101,37 @@ def run(arguments: argparse.Namespace, output: Output) -> bool:
         from sw_model.astra.system import read_system
 
         system = read_system(arguments.system)
-    if endpoint != "ideal":
-        raise InputError(f"endpoint {endpoint!r} is for whole workloads, see 'antiphon run'")
+    if endpoint != "ideal" and semantics != "antiphon":
+        raise InputError("--endpoint is for the semantics antiphon, not for astra-sim")
     asked = Collective(
         Operation(operation),
         _elements(arguments.size, arguments.dtype),
         data_type=arguments.dtype,
         dims=tuple(range(len(topology.dims))),
     )
+    memory = None
     if semantics == "astra-sim":
         from sim_top.cli.astra_collective import astra_outcome
 
         outcome = astra_outcome(arguments, asked, topology, system)
     else:
-        outcome = _outcome(arguments, asked, topology, system, output)
+        outcome, memory = _outcome(arguments, asked, topology, system, output)
 
     from sw_model.report.collective import (
         collective_json,
         collective_tables,
         explanation_tables,
+        memory_json,
+        memory_table,
     )
 
     output.data = collective_json(outcome)
+    if memory is not None:
+        output.data |= memory_json(outcome, memory)
     if output.json_target != "-":  # the tables' library starts slowly
         output.show(*collective_tables(outcome))
+        if memory is not None:
+            output.show(memory_table(outcome, memory))
         if arguments.explain:
             output.show(*explanation_tables(outcome))
         output.show(*(f"note: {note}" for note in outcome.notes))
@@ -151,7 +159,7 @@ def _outcome(
     topology: Topology,
     system: SystemConfig | None,
     output: Output,
-) -> Outcome:
+) -> tuple[Outcome, MemoryUse | None]:
     scheduler, intra, chunks = arguments.scheduler, arguments.intra, arguments.chunks
     algorithms = arguments.algorithm
     if system is not None:
@@ -168,16 +176,24 @@ def _outcome(
         algorithms_of(topology.dims, asked.operation, algorithms),
         serial_latency=arguments.latency_model == "serial",
     )
+    options = {
+        "scheduler": scheduler or "baseline",
+        "intra": intra or "fifo",
+        "chunks": chunks or DEFAULT_CHUNKS,
+        "plan_seconds": arguments.plan_seconds,
+    }
+    if arguments.endpoint != "ideal":
+        from sw_model.schedule.endpoints import evaluate_endpoint
+
+        return evaluate_endpoint(instance, KINDS[arguments.endpoint], **options)
     with output.progress("planning") as progress:
-        return evaluate(
+        outcome = evaluate(
             instance,
-            scheduler=scheduler or "baseline",
-            intra=intra or "fifo",
-            chunks=chunks or DEFAULT_CHUNKS,
             initial_latency=arguments.initial_load == "latency",
-            plan_seconds=arguments.plan_seconds,
             progress=progress,
+            **options,
         )
+    return outcome, None
 
 
 def _own_name(name: str) -> str:

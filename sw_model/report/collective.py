@@ -13,7 +13,15 @@ from sw_model.units import format_bandwidth, format_size, format_time_ns
 if TYPE_CHECKING:
     from rich.table import Table
 
-__all__ = ["collective_json", "collective_tables", "explanation_tables"]
+    from sw_model.schedule.endpoints import MemoryUse
+
+__all__ = [
+    "collective_json",
+    "collective_tables",
+    "explanation_tables",
+    "memory_json",
+    "memory_table",
+]
 
 
 def _ns(seconds: Any) -> float:
@@ -55,6 +63,33 @@ def collective_json(outcome: Outcome) -> dict[str, Any]:
             for k, dim in enumerate(dims)
         ],
     }
+
+
+def memory_json(outcome: Outcome, memory: MemoryUse) -> dict[str, Any]:
+    """What one NPU's main memory carried; the last key is the steady-state rule."""
+    payload = outcome.instance.collective.elements * outcome.instance.collective.element_bytes
+    exact = memory.exact
+    return {
+        "memory_read_bytes": float(exact.reads),
+        "memory_write_bytes": float(exact.writes),
+        "memory_reads_per_payload_byte": float(exact.reads / payload) if payload else 0.0,
+        "memory_writes_per_payload_byte": float(exact.writes / payload) if payload else 0.0,
+        "steady_reads_per_payload_byte": float(memory.per_payload or 0),
+    }
+
+
+def memory_table(outcome: Outcome, memory: MemoryUse) -> Table:
+    """The same for people."""
+    found = memory_json(outcome, memory)
+    table = _table("Main memory of one NPU", "", "bytes", "per payload byte")
+    for what in ("read", "write"):
+        table.add_row(
+            {"read": "read", "write": "written"}[what],
+            f"{found[f'memory_{what}_bytes']:,.0f}",
+            f"{found[f'memory_{what}s_per_payload_byte']:.4f}",
+        )
+    table.add_row("read, steady-state rule", "", f"{found['steady_reads_per_payload_byte']:.4f}")
+    return table
 
 
 def _table(title: str, *columns: str, words: int = 1) -> Table:

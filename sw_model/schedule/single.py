@@ -176,6 +176,18 @@ class Instance:
         """The ops of a chunk, in units of time."""
         return self._chunk(extent, phases)[0]
 
+    def resident(self, extent: int, phases: tuple[Phase, ...]) -> list[int]:
+        """By phase, quanta of the chunk on a rank where it is larger: before the phase, or after an
+        all-gather. No rank has more."""
+        if self.operation is Operation.ALL_TO_ALL:  # the same bytes on every dim
+            return [extent * self.payload.group] * len(phases)
+        sizes = [dim.size for dim in self.topology.dims]
+        all_of_them = largest_resident(self.operation, phases, sizes, extent)
+        return [
+            all_of_them[position + (phase.operation is Operation.ALL_GATHER)]
+            for position, phase in enumerate(phases)
+        ]
+
     def run(self, candidate: Candidate) -> Run:
         """Time it."""
         chunks = [
@@ -247,13 +259,7 @@ class Instance:
     ) -> tuple[tuple[Op, ...], tuple[DimTraffic, ...]]:
         ops: list[Op] = []
         moved: list[DimTraffic] = []
-        sizes = [dim.size for dim in self.topology.dims]
-        if self.operation is Operation.ALL_TO_ALL:  # the same bytes on every dim
-            resident = [extent * self.payload.group] * (len(phases) + 1)
-        else:
-            resident = largest_resident(self.operation, phases, sizes, extent)
-        for position, phase in enumerate(phases):
-            whole = resident[position + (phase.operation is Operation.ALL_GATHER)]
+        for phase, whole in zip(phases, self.resident(extent, phases), strict=True):
             cost = phase_cost(
                 self.topology.dims[phase.dim], phase.operation, phase.algorithm, whole
             )
