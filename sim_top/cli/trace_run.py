@@ -137,8 +137,8 @@ def _replay(
     if arguments.system is not None:
         system = read_system(arguments.system)
         if system.without_effect:
-            names = ", ".join(system.without_effect)
-            warn(f"{arguments.system}: without effect here: {names}")
+            keys = ", ".join(system.without_effect)
+            warn(f"{arguments.system}: without effect here: {keys}")
     schedule = schedule_of(
         system,
         scheduler=arguments.scheduler,

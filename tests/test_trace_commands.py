@@ -1,0 +1,306 @@
+"""``antiphon run`` on traces, and ``antiphon convert``: results, messages, exit status."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from sim_top import cli
+from sw_model.chakra.files import encode_trace, read_trace
+from sw_model.chakra.from_layers import trace_of_layers
+from sw_model.chakra.graph import build_graph
+from sw_model.network import read_network
+from sw_model.workload import astra_text
+from tests.chakra_traces import (
+    REFERENCE,
+    TRACES,
+    all_reduce,
+    compute,
+    needs_shared,
+    receive,
+    send,
+    trace,
+    write,
+)
+
+OWN = TRACES / "own"
+TEXT = """\
+DATA
+2
+a\t-1\t1500\tNONE\t0\t700\tNONE\t0\t12\tALLREDUCE\t64\t3
+b\t-1\t10\tNONE\t0\t1\tNONE\t0\t1\tALLREDUCE\t4096\t0
+"""
+NETWORK = "topology: [ {kind} ]\nnpus_count: [ {npus} ]\nbandwidth: [ 50.0 ]\nlatency: [ 500.0 ]\n"
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """A folder with a network of two NPUs, ``n.yml``, and a 1.0 text, ``w.txt``."""
+    (tmp_path / "n.yml").write_text(NETWORK.format(kind="Ring", npus=2))
+    (tmp_path / "w.txt").write_text(TEXT)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
+def antiphon(capsys):
+    def antiphon(*arguments: object) -> tuple[int, str, str]:
+        status = cli.main([str(argument) for argument in arguments])
+        captured = capsys.readouterr()
+        return status, captured.out, captured.err
+
+    return antiphon
+
+
+def run_json(antiphon, *arguments: object) -> dict:
+    status, out, _ = antiphon("run", *arguments, "--json", "-")
+    assert status == 0
+    return json.loads(out)
+
+
+@needs_shared
+def test_the_worked_example(antiphon):
+    example = TRACES / "08_chakra_et_all_reduce_8npus_1MB"
+    arguments = (
+        "--workload", example / "all_reduce",
+        "--network", example / "rt_template_network_cfg.yml",
+        "--system", example / "rt_template_system_cfg.json",
+    )  # fmt: skip
+    found = run_json(antiphon, *arguments, "--semantics", "astra-sim")
+    assert found["total_ns"] == found["exposed_comm_ns"] == 117_780
+    assert (found["npus"], found["ranks_simulated"]) == (8, 1)
+    assert found["layers"] == [
+        {
+            "name": "all_reduce_8npus_1MB",
+            "compute_ns": 0.0,
+            "comm_ns": 117_780.0,
+            "exposed_ns": 117_780.0,
+            "bytes": 1_048_576,
+        }
+    ]
+    assert found["dims"][0]["bytes_per_npu"] == 2 * 7 * 2**17
+    ours = run_json(antiphon, *arguments)
+    # 2 x 7/8 MiB at 50 GiB/s, and the 7 steps of the last all-gather, which nothing hides.
+    assert ours["total_ns"] == pytest.approx(2**20 * 1.75 / 53.6870912 + 3500, abs=0.001)
+
+
+@needs_shared
+def test_a_trace_with_groups(antiphon):
+    folder = OWN / "tp4dp2_8npus"
+    found = run_json(
+        antiphon,
+        *("--workload", folder / "w", "--network", REFERENCE / "networks" / "sw8.yml"),
+        *("--comm-group", folder / "comm_group.json"),
+    )
+    assert found["ranks_simulated"] == 1
+    assert found["total_ns"] == (
+        found["compute_ns"] + found["exposed_comm_ns"] + found["host_ns"] + found["bubble_ns"]
+    )
+    assert found["compute_ns"] == 4_810_000
+    assert set(found["ranks"]) == {
+        "finish_ns", "compute_ns", "exposed_comm_ns", "host_ns", "bubble_ns"
+    }  # fmt: skip
+
+
+def test_tables_for_people(folder, antiphon):
+    write(folder, *[[compute(0, 5), all_reduce(1, 4096, data=[0])]] * 2)
+    status, out, err = antiphon("run", "--workload", "w", "--network", "n.yml")
+    assert (status, err) == (0, "")
+    for words in ("2, 1 of them simulated", "exposed communication", "sent per NPU", "busy us"):
+        assert words in out
+
+
+def test_one_warning_for_keys_without_effect(folder, antiphon):
+    write(folder, *[[compute(0, 5)]] * 2)
+    (folder / "s.json").write_text('{"boost-mode": 1, "L": 3}')
+    status, _, err = antiphon("run", "--workload", "w", "--network", "n.yml", "--system", "s.json")
+    assert status == 0
+    assert err == "antiphon: warning: s.json: without effect here: boost-mode, L\n"
+
+
+def test_a_warning_for_a_message_that_nobody_receives(folder, antiphon):
+    write(folder, [send(3, 1, 64)], [compute(0, 1)])
+    status, _, err = antiphon("run", "--workload", "w", "--network", "n.yml")
+    assert status == 0
+    assert err == (
+        "antiphon: warning: w.0.et: node 3 'n3': nobody receives this message (1 such in all)\n"
+    )
+
+
+def test_a_warning_for_another_algorithm(folder, antiphon):
+    (folder / "n.yml").write_text(NETWORK.format(kind="Switch", npus=3))
+    (folder / "s.json").write_text('{"all-reduce-implementation": ["halvingDoubling"]}')
+    write(folder, *[[all_reduce(0, 4096)]] * 3)
+    arguments = ("run", "--workload", "w", "--network", "n.yml", "--system", "s.json")
+    assert antiphon(*arguments, "--semantics", "astra-sim")[2] == (
+        "antiphon: warning: halvingDoubling cannot do all-reduce over 3 NPUs on dim 1: ring is "
+        "used instead\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("ranks", "more", "message"),
+    [
+        ([[compute(0, 1)]], (),
+         "w.1.et: is missing: the network has 2 NPUs, each of which needs its trace"),
+        ([[compute(5, 1, name="c", control=[0])]] * 2, (),
+         "w.0.et: node 5 'c': its control dependency must be a node of this rank, not 0, which "
+         "does not exist"),
+        ([[compute(0, 1, data=[1]), compute(1, 1, data=[0])]] * 2, (),
+         "w.0.et: dependencies must not form a cycle; the shortest: node 0 'n0' -> node 1 'n1' -> "
+         "node 0 'n0', where each waits for the next"),
+        ([[send(0, 1, 8)], [receive(0, 0, 9)]], (),
+         "w.1.et: node 0 'n0': rank 1 must receive the 8 bytes that rank 0 sends with tag 0 "
+         "(node 0 'n0', w.0.et), not 9"),
+        ([[]] * 2, (), "w.0.et: must have at least one node, not only metadata"),
+        ([[compute(0, 1)]] * 2, ("--iterations", "3"),
+         "--iterations is for layer workloads, not for Chakra traces"),
+        ([[compute(0, 1)]] * 2, ("--timeline", "t.svg"),
+         "--timeline is for layer workloads on the platform's own endpoints"),
+        ([[compute(0, 1)]] * 2, ("--semantics", "astra-sim", "--scheduler", "themis"),
+         "--scheduler is for the semantics antiphon, not astra-sim"),
+        ([[compute(0, 1)]] * 2, ("--semantics", "astra-sim", "--latency-model", "serial"),
+         "--latency-model is for the semantics antiphon, not astra-sim"),
+        ([[compute(0, 1)]] * 2, ("--system", "s.json"),
+         "s.json: cannot be read: No such file or directory"),
+        ([[compute(0, 1)]] * 2, ("--comm-group", "g.json"),
+         "g.json: cannot be read: No such file or directory"),
+    ],
+)  # fmt: skip
+def test_bad_input(folder, antiphon, ranks, more, message):
+    write(folder, *ranks)
+    status, out, err = antiphon("run", "--workload", "w", "--network", "n.yml", *more)
+    assert (status, out, err) == (2, "", f"antiphon: {message}\n")
+
+
+def test_a_truncated_trace(folder, antiphon):
+    write(folder, *[[compute(0, 1)]] * 2)
+    whole = (folder / "w.1.et").read_bytes()
+    (folder / "w.1.et").write_bytes(whole[:-2])
+    status, _, err = antiphon("run", "--workload", "w", "--network", "n.yml")
+    assert status == 2
+    assert err.startswith("antiphon: w.1.et: ends inside record 1 of the nodes: ")
+    (folder / "w.1.et").write_bytes(b"")
+    status, _, err = antiphon("run", "--workload", "w", "--network", "n.yml")
+    assert (status, err) == (2, "antiphon: w.1.et: must be a Chakra trace, not an empty file\n")
+
+
+def test_a_deadlock_ends_with_a_message(folder, antiphon):
+    write(folder, [compute(0, 1)], [receive(3, 0, 64, 9)])
+    status, out, err = antiphon("run", "--workload", "w", "--network", "n.yml")
+    assert (status, out) == (1, "")
+    assert err == (
+        "antiphon: nothing can happen any more:\n"
+        "rank 1, node 3 'n3': waits for 64 bytes with tag 9 from rank 0, which never sends them\n"
+    )
+
+
+def test_a_text_on_a_network_that_the_platform_cannot_be(folder, antiphon):
+    (folder / "n.yml").write_text(NETWORK.format(kind="Switch", npus=4))
+    status, out, err = antiphon(
+        "run", "--workload", "w.txt", "--network", "n.yml", "--json", "-", "--iterations", 3
+    )
+    assert status == 0
+    assert err == (
+        "antiphon: warning: n.yml: dim 1 must be a Ring or a Fred dim on this platform, not "
+        "'Switch'; ideal endpoints take the place of the platform's\n"
+    )
+    found = json.loads(out)
+    assert found["compute_ns"] == 3 * (1500 + 10 + 12 + 1 + 1)
+    assert len(found["iterations_ns"]) == 3
+    assert sum(found["iterations_ns"]) == pytest.approx(found["total_ns"], abs=0.002)
+    assert [(layer["name"], layer["bytes"]) for layer in found["layers"]] == [
+        ("a", 64),
+        ("b", 4096),
+    ]
+
+
+def test_a_text_in_the_peers_semantics(folder, antiphon):
+    found = run_json(
+        antiphon,
+        *("--workload", "w.txt", "--network", "n.yml", "--iterations", 1),
+        *("--semantics", "astra-sim"),
+    )
+    # Nothing is issued before b's weight gradient, which a's passes follow.
+    assert found["semantics"] == "astra-sim"
+    assert found["compute_ns"] == 1500 + 10 + 12 + 1 + 1
+    status, _, err = antiphon(
+        *("run", "--workload", "w.txt", "--network", "n.yml", "--comm-group", "g.json"),
+        *("--semantics", "astra-sim"),
+    )
+    assert status == 2
+    assert err == "antiphon: --comm-group is for Chakra traces, not for a layer workload\n"
+
+
+@needs_shared
+@pytest.mark.parametrize("path", sorted(TRACES.glob("0[1-4]_*.txt")), ids=lambda p: p.name[:2])
+def test_real_texts_become_traces_in_exact_nanoseconds(path):
+    workload = astra_text.read(path)
+    network = read_network(REFERENCE / "networks" / "r4_fc8_s4.yml")
+    made = trace_of_layers(workload, network)
+    graph = build_graph(made.trace)
+    from sw_model.workload.program import compute_ns
+
+    on_accelerator = sum(n.duration_ns for n in graph.nodes if not n.on_cpu)
+    assert on_accelerator == compute_ns(workload)
+    if path.name.startswith("01"):
+        assert on_accelerator == 1_082_450
+
+
+def test_convert_a_text(folder, antiphon):
+    status, out, _ = antiphon(
+        "convert", "w.txt", "t", "--network", "n.yml", "--gzip", "--json", "-"
+    )
+    assert (status, json.loads(out)) == (0, {"nodes": 16, "ranks": 2})
+    made = read_trace(folder / "t.1.et.gz")
+    times = {node.name: node.duration_ns for node in build_graph(made).nodes}
+    assert times["a forward"] == 1500
+    assert {node.name: node.duration_micros for node in made.nodes}["a forward"] == 2
+    assert run_json(antiphon, "--workload", "t", "--network", "n.yml")["compute_ns"] == 1524
+    assert antiphon("convert", "w.txt", "again.txt")[0] == 0
+    assert (folder / "again.txt").read_text().split() == TEXT.split()
+
+
+def test_convert_traces(folder, antiphon):
+    write(folder, [compute(0, 1)], [compute(0, 2), all_reduce(1, 8, involved_dim=[True])])
+    assert antiphon("convert", "w", "v")[:2] == (0, "v: 3 nodes, 2 ranks\n")
+    for target in ("x.json", "x.et.gz", "x.et"):
+        assert antiphon("convert", "v.1.et", target)[0] == 0
+    assert antiphon("convert", "x.json", "y.et")[0] == 0
+    expected = (folder / "w.1.et").read_bytes()
+    for name in ("v.1.et", "x.et", "y.et"):
+        assert (folder / name).read_bytes() == expected
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("nowhere", "v"), "nowhere: is no trace, and no prefix of traces PREFIX.RANK.et"),
+        (("w", "v.et"), "OUT must be a prefix, as IN is, not a single file"),
+        (("w.0.et", "v"), "OUT must be one file, .et, .et.gz or .json, as IN is"),
+        (("w.0.et", "v.txt"), "OUT cannot be a 1.0 text: a trace has no layers"),
+        (("w.txt", "v"), "--network must be given: the traces name its dims"),
+        (("w.txt", "v.et"),
+         "OUT must be a prefix for the traces of all ranks, or a 1.0 text (.txt)"),
+        (("w", "no/v"), "OUT must be in an existing folder, not no"),
+        (("bad.json", "v.et"),
+         "bad.json:1:2: must be JSON: Expecting property name enclosed in double quotes"),
+        (("odd.json", "v.et"),
+         "odd.json: must be a Chakra trace as JSON, with 'metadata' and 'nodes': 'metadata'"),
+        (("gone.json", "v.et"), "gone.json: cannot be read: No such file or directory"),
+    ],
+)  # fmt: skip
+def test_wrong_conversions(folder, antiphon, arguments, message):
+    write(folder, [compute(0, 1)])
+    (folder / "bad.json").write_text("{")
+    (folder / "odd.json").write_text("{}")
+    assert antiphon("convert", *arguments) == (2, "", f"antiphon: {message}\n")
+    assert not list(folder.glob("v*"))
+
+
+def test_the_peers_reader_gets_microseconds():
+    """The converter of that program writes nanoseconds into the field of microseconds."""
+    made = trace([compute(0, 7)])
+    assert build_graph(made).nodes[0].duration_ns == 7000
+    assert encode_trace(made)
