@@ -6,13 +6,13 @@ from fractions import Fraction
 from itertools import product
 
 import pytest
-from plan_cases import GB, dim
 
 from sw_model.collective.cost import algorithm_of, algorithms_of, phase_cost
 from sw_model.collective.plan import Algorithm, Operation
 from sw_model.errors import InputError
 from sw_model.schedule.group import group_topology, parse_ranks
 from sw_model.topology import DimKind, Topology
+from tests.plan_cases import GB, dim
 
 AR, RS, AG, A2A = (
     Operation.ALL_REDUCE,

@@ -7,7 +7,6 @@ import random
 from fractions import Fraction
 
 import pytest
-from plan_cases import OPERATIONS
 
 from sw_model.collective.plan import Collective, CollectivePlan, Operation
 from sw_model.errors import DeadlockError
@@ -16,6 +15,7 @@ from sw_model.schedule.marked_engine import Rules
 from sw_model.schedule.marked_graph import CLASSES, Program, run_program
 from sw_model.schedule.planner import plan_collective
 from sw_model.topology import Dim, DimKind, Topology
+from tests.plan_cases import OPERATIONS
 
 RING, FRED = DimKind.RING, DimKind.FRED
 CASES, BLOCKS = 10_000, 10

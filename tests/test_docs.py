@@ -1,6 +1,7 @@
 """The documentation: its links lead somewhere, its Python examples compile, its names exist."""
 
 import ast
+import doctest
 import importlib
 import re
 from pathlib import Path
@@ -14,11 +15,17 @@ EXAMPLE = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
 PACKAGES = ("rtl", "sim_top", "sw_model", "testbenches")
 
 
-EXAMPLES = [
-    pytest.param(code, id=f"{page.name}-{number}")
+BLOCKS = [
+    (f"{page.name}-{number}", code)
     for page in PAGES
     for number, code in enumerate(EXAMPLE.findall(page.read_text()))
 ]
+SESSIONS: dict[str, str] = {}  # by page, since a session goes on in the next block
+for name, code in BLOCKS:
+    if code.startswith(">>>"):
+        page = name.rpartition("-")[0]
+        SESSIONS[page] = SESSIONS.get(page, "") + code + "\n"
+EXAMPLES = [pytest.param(code, id=name) for name, code in BLOCKS if not code.startswith(">>>")]
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
@@ -26,6 +33,14 @@ def test_links_lead_somewhere(page):
     for target in LINK.findall(page.read_text()):
         if not target.startswith(("http://", "https://", "mailto:")):
             assert (page.parent / target).exists(), f"{page.name} links to {target}"
+
+
+@pytest.mark.parametrize("code", SESSIONS.values(), ids=SESSIONS.keys())
+def test_sessions_give_what_they_show(code):
+    test = doctest.DocTestParser().get_doctest(code, {}, "session", None, 0)
+    said = []
+    doctest.DocTestRunner(verbose=False).run(test, out=said.append)
+    assert not said, "".join(said)
 
 
 @pytest.mark.parametrize("code", EXAMPLES)

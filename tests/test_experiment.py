@@ -123,7 +123,8 @@ output: out
         (
             "workload:",
             "schedule: {scheduler: thermis}\nworkload:",
-            "e.yaml:1:23: schedule.scheduler must be one of baseline, themis, balanced, not 'thermis' "
+            "e.yaml:1:23: schedule.scheduler must be one of baseline, themis, balanced, "
+            "not 'thermis' "
             "(did you mean 'themis'?)",
         ),
         (

@@ -5,7 +5,6 @@ from __future__ import annotations
 from fractions import Fraction
 
 import pytest
-from plan_cases import dim
 
 from sw_model.collective.memory_traffic import (
     MemoryTraffic,
@@ -17,6 +16,7 @@ from sw_model.collective.memory_traffic import (
 from sw_model.collective.plan import Algorithm, Operation, Phase
 from sw_model.collective.traffic import phase_traffic
 from sw_model.topology import DimKind, Topology
+from tests.plan_cases import dim
 
 AR, RS, AG, A2A = (
     Operation.ALL_REDUCE,

@@ -7,7 +7,6 @@ import dataclasses
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from plan_cases import AnyOrder, requests, ring_by_fred, topologies
 
 from sw_model.collective.check import PlanError, check_plan
 from sw_model.collective.interpret import Source
@@ -17,6 +16,7 @@ from sw_model.platform import EngineParameters, Partition, Platform
 from sw_model.schedule.limits import Limits, PlannerState
 from sw_model.schedule.phases import Turn
 from sw_model.schedule.planner import plan_collective
+from tests.plan_cases import AnyOrder, requests, ring_by_fred, topologies
 
 AR, RS, AG = Operation.ALL_REDUCE, Operation.REDUCE_SCATTER, Operation.ALL_GATHER
 many = settings(

@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from plan_cases import AnyOrder, dim, requests, ring_by_fred, topologies
 
 from sw_model.collective.numerics import element_type, reduce
 from sw_model.collective.plan import Collective, Operation
 from sw_model.collective.replay import flow_tree, replay
 from sw_model.schedule.planner import plan_collective
 from sw_model.topology import DimKind, Topology
+from tests.plan_cases import AnyOrder, dim, requests, ring_by_fred, topologies
 
 AR, RS, AG = Operation.ALL_REDUCE, Operation.REDUCE_SCATTER, Operation.ALL_GATHER
 

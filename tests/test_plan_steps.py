@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from plan_cases import ring_by_fred
 
 from sw_model.collective.geometry import Blocks, floor_bounds
 from sw_model.collective.in_network import in_network_steps
@@ -19,6 +18,7 @@ from sw_model.collective.ring import ring_steps
 from sw_model.collective.steps import load_pieces, rank_steps, resident, store_pieces
 from sw_model.collective.traffic import phase_traffic
 from sw_model.schedule.planner import plan_collective
+from tests.plan_cases import ring_by_fred
 
 AR, RS, AG = Operation.ALL_REDUCE, Operation.REDUCE_SCATTER, Operation.ALL_GATHER
 
@@ -235,9 +235,8 @@ def test_a_wrong_collective_is_refused(attributes, message):
 
 
 def test_a_plan_for_timing_only_has_no_steps():
-    from plan_cases import dim
-
     from sw_model.topology import DimKind, Topology
+    from tests.plan_cases import dim
 
     plan = plan_collective(
         Collective(AR, 64, dims=(0,)), Topology((dim(DimKind.SWITCH, 4),)), chunks=1

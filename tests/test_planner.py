@@ -9,7 +9,6 @@ from math import prod
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from plan_cases import GB, AnyOrder, dim, ring_by_fred
 
 from sw_model.collective.check import check_plan
 from sw_model.collective.plan import Collective, Operation
@@ -22,6 +21,7 @@ from sw_model.schedule.limits import Limits, PlannerState
 from sw_model.schedule.native.library import library
 from sw_model.schedule.planner import plan_collective
 from sw_model.topology import DimKind, Topology
+from tests.plan_cases import GB, AnyOrder, dim, ring_by_fred
 
 AR, RS, AG = Operation.ALL_REDUCE, Operation.REDUCE_SCATTER, Operation.ALL_GATHER
 

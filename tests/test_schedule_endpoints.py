@@ -6,7 +6,6 @@ import random
 from fractions import Fraction
 
 import pytest
-from plan_cases import GB, dim
 
 from sw_model.collective.cost import algorithms_of
 from sw_model.collective.plan import Algorithm, Collective, Operation
@@ -19,6 +18,7 @@ from sw_model.schedule.outcome import evaluate
 from sw_model.schedule.shared import fair_paces, run_shared
 from sw_model.schedule.single import Instance
 from sw_model.topology import DimKind, Topology
+from tests.plan_cases import GB, dim
 
 AR, RS = Operation.ALL_REDUCE, Operation.REDUCE_SCATTER
 

@@ -9,7 +9,6 @@ from itertools import permutations, product
 from statistics import mean
 
 import pytest
-from plan_cases import GB, dim, ring_by_fred
 
 from sw_model.collective.cost import algorithms_of
 from sw_model.collective.plan import Collective, Operation
@@ -25,6 +24,7 @@ from sw_model.schedule.outcome import evaluate
 from sw_model.schedule.phases import Turn
 from sw_model.schedule.single import Candidate, Instance
 from sw_model.topology import DimKind, Topology
+from tests.plan_cases import GB, dim, ring_by_fred
 
 AR, RS, AG, A2A = (
     Operation.ALL_REDUCE,

@@ -6,7 +6,6 @@ from fractions import Fraction
 from math import prod
 
 import pytest
-from plan_cases import GB, dim, ring_by_fred
 
 from sw_model.collective.plan import Algorithm, Collective, Operation, Phase
 from sw_model.schedule.baseline import Baseline
@@ -14,6 +13,7 @@ from sw_model.schedule.phases import Turn, build_phases
 from sw_model.schedule.planner import plan_collective
 from sw_model.schedule.themis import Themis
 from sw_model.topology import DimKind, Topology
+from tests.plan_cases import GB, dim, ring_by_fred
 
 AR, RS, AG = Operation.ALL_REDUCE, Operation.REDUCE_SCATTER, Operation.ALL_GATHER
 GIB = 2**30
