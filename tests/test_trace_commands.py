@@ -304,3 +304,44 @@ def test_the_peers_reader_gets_microseconds():
     made = trace([compute(0, 7)])
     assert build_graph(made).nodes[0].duration_ns == 7000
     assert encode_trace(made)
+
+
+@needs_shared
+@pytest.mark.parametrize(
+    ("network", "system", "semantics", "golden"),
+    [
+        ("rt_template_network_cfg.yml", "rt_template_system_cfg.json", "astra-sim", 117_780),
+        ("HGX-H100-validated.yml", "HGX-H100-validated.json", "astra-sim", 55_222),
+        ("HGX-H100-validated.yml", "HGX-H100-validated.json", "astra-sim-aware", 57_426),
+        ("Ring_8npus.yml", None, "astra-sim", 90_174),
+    ],
+)
+def test_goldens_by_the_collective_command(antiphon, tmp_path, network, system, semantics, golden):
+    example = TRACES / "08_chakra_et_all_reduce_8npus_1MB"
+    algorithm = TRACES / "09_collective_algo_custom_ring_allreduce_8npus" / "custom_allreduce"
+    custom = {
+        "scheduling-policy": "FIFO",
+        "preferred-dataset-splits": 1,
+        "local-mem-bw": 50,
+        "all-reduce-implementation-custom": [str(algorithm)],
+        "boost-mode": 0,
+    }
+    (tmp_path / "custom.json").write_text(json.dumps(custom))
+    status, out, err = antiphon(
+        *("collective", "all-reduce", "1MiB", "--network", example / network),
+        *("--system", example / system if system else tmp_path / "custom.json"),
+        *("--semantics", semantics, "--json", "-"),
+    )
+    assert (status, json.loads(out)["time_ns"]) == (0, golden)
+    assert err.endswith("without effect here: boost-mode\n")
+    assert err.count("\n") == 1
+
+
+def test_a_run_without_a_system_file_has_the_chunks_of_a_collective(folder, antiphon):
+    write(folder, *[[all_reduce(0, 1 << 20)]] * 2)
+    found = run_json(antiphon, "--workload", "w", "--network", "n.yml", "--semantics", "astra-sim")
+    status, out, _ = antiphon(
+        "collective", "all-reduce", "1MiB", "--network", "n.yml", "--semantics", "astra-sim",
+        "--json", "-",
+    )  # fmt: skip
+    assert (status, json.loads(out)["time_ns"]) == (0, found["total_ns"])

@@ -6,11 +6,11 @@ import argparse
 from dataclasses import replace
 from fractions import Fraction
 
-from sw_model.astra.collective import run_collective
 from sw_model.astra.system import AlgorithmName, SystemConfig
 from sw_model.collective.cost import algorithm_of
 from sw_model.collective.plan import Collective
 from sw_model.errors import InputError, nearest
+from sw_model.replay.astra_fabric import group_collective
 from sw_model.schedule.outcome import Outcome
 from sw_model.schedule.single import DimTraffic, Instance
 from sw_model.topology import Topology
@@ -39,7 +39,9 @@ def astra_outcome(
         ("--latency-model", arguments.latency_model != "overlapped"),
     ):
         if given:
-            raise InputError(f"{option} is for the semantics antiphon, not for astra-sim")
+            raise InputError(
+                f"{option} is for the semantics antiphon, not for {arguments.semantics}"
+            )
     config = SystemConfig(splits=64) if system is None else system
     if arguments.chunks is not None:
         config = replace(config, splits=arguments.chunks)
@@ -55,7 +57,15 @@ def astra_outcome(
         config = replace(config, algorithms={**config.algorithms, asked.operation: chosen})
     config.check_dims(len(topology.dims))
     size = asked.elements * asked.element_bytes
-    result = run_collective(asked.operation, size, topology, config)
+    result = group_collective(
+        asked.operation,
+        size,
+        tuple(range(topology.npus)),
+        topology,
+        config,
+        custom=config.custom.get(asked.operation),
+        aware=arguments.semantics == "astra-sim-aware",
+    )
     # The bound and the ideal are of the bytes alone, with each dim's own algorithm.
     own = tuple(algorithm_of(dim, asked.operation) for dim in topology.dims)
     return Outcome(
@@ -65,6 +75,6 @@ def astra_outcome(
         traffic=tuple(DimTraffic(use.bytes_per_npu, use.bytes_per_npu) for use in result.dims),
         orders={},
         chunks=result.chunks,
-        label="astra-sim",
+        label=arguments.semantics,
         notes=result.notes,
     )

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 
 from sim_top.cli.frame import Output, value
 from sim_top.cli.options import whole
+from sim_top.cli.warnings import warn_of_keys
 from sw_model.collective.cost import algorithms_of
 from sw_model.collective.plan import ELEMENT_BYTES, Collective, Operation
 from sw_model.endpoint.kinds import KINDS, endpoint_kind
@@ -37,7 +38,7 @@ EXAMPLE = (
     "--scheduler themis --intra scf --explain"
 )
 
-SEMANTICS = ("antiphon", "astra-sim")
+SEMANTICS = ("antiphon", "astra-sim", "astra-sim-aware")
 DEFAULT_CHUNKS = 64
 
 
@@ -101,6 +102,7 @@ def run(arguments: argparse.Namespace, output: Output) -> bool:
         from sw_model.astra.system import read_system
 
         system = read_system(arguments.system)
+        warn_of_keys(system)
     if endpoint != "ideal" and semantics != "antiphon":
         raise InputError("--endpoint is for the semantics antiphon, not for astra-sim")
     asked = Collective(
@@ -110,7 +112,7 @@ def run(arguments: argparse.Namespace, output: Output) -> bool:
         dims=tuple(range(len(topology.dims))),
     )
     memory = None
-    if semantics == "astra-sim":
+    if semantics != "antiphon":
         from sim_top.cli.astra_collective import astra_outcome
 
         outcome = astra_outcome(arguments, asked, topology, system)

@@ -15,7 +15,8 @@ from pathlib import Path
 
 from sim_top.cli.frame import Output
 from sim_top.cli.options import add_experiment_options, experiment_of
-from sim_top.cli.trace_run import add_trace_options, run_layers, run_traces, warn
+from sim_top.cli.trace_run import add_trace_options, run_layers, run_traces
+from sim_top.cli.warnings import warn
 from sw_model.chakra.workload import is_chakra
 from sw_model.errors import InputError
 from sw_model.experiment import Experiment

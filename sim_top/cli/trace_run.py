@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sim_top.cli.frame import Output
+from sim_top.cli.warnings import warn, warn_of_keys
 from sw_model.errors import InputError
 from sw_model.topology import Topology
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from sw_model.chakra.workload import ChakraWorkload
     from sw_model.experiment import Experiment
 
-__all__ = ["SEMANTICS", "add_trace_options", "run_layers", "run_traces", "warn"]
+__all__ = ["SEMANTICS", "add_trace_options", "run_layers", "run_traces"]
 
 SEMANTICS = ("antiphon", "astra-sim", "astra-sim-aware")
 
@@ -40,11 +40,6 @@ def add_trace_options(parser: argparse.ArgumentParser) -> None:
         default="overlapped",
         help="serial charges step latencies to the dim; for ideal endpoints",
     )
-
-
-def warn(message: str) -> None:
-    """One line on standard error."""
-    sys.stderr.write(f"antiphon: warning: {message}\n")
 
 
 def run_traces(
@@ -136,9 +131,7 @@ def _replay(
     system = None
     if arguments.system is not None:
         system = read_system(arguments.system)
-        if system.without_effect:
-            keys = ", ".join(system.without_effect)
-            warn(f"{arguments.system}: without effect here: {keys}")
+        warn_of_keys(system)
     schedule = schedule_of(
         system,
         scheduler=arguments.scheduler,
@@ -146,7 +139,7 @@ def _replay(
         chunks=arguments.chunks,
         serial_latency=arguments.latency_model == "serial",
     )
-    config = system or SystemConfig()
+    config = system or SystemConfig(splits=schedule.chunks)
     if arguments.chunks is not None:
         config = replace(config, splits=arguments.chunks)
     with output.progress("TLM") as progress:
