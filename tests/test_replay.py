@@ -425,3 +425,26 @@ def test_serial_latency(tmp_path):
         schedule = schedule_of(None, chunks=2, serial_latency=serial)
         times.append(total(replay_trace(workload, SystemConfig(), schedule=schedule)))
     assert times == [12_000 + 3_000, 12_000 + 4 * 3_000]
+
+
+@pytest.mark.parametrize("semantics", BOTH)
+def test_rings_of_different_latencies_with_fewer_active_chunks_than_splits(tmp_path, semantics):
+    prefix = write(tmp_path, *[[all_reduce(0, 1 << 16), all_reduce(1, 1 << 14)]] * 12)
+    dims = tuple(
+        Dim(DimKind.RING, size, Fraction(10**9), latency)
+        for size, latency in ((3, 10**6), (2, 10**4), (2, 7 * 10**6))
+    )
+    times = []
+    for active in (1, 2, 4):
+        system = SystemConfig(splits=8, active_chunks=active, endpoint_delay=10)
+        times.append(total(run(prefix, Topology(dims), system, semantics=semantics)))
+    assert times == sorted(times, reverse=True)
+    assert times[-1] > 0
+
+
+def test_a_large_all_to_all(tmp_path):
+    made = node(0, NodeKind.COMM_COLL, comm_type=6, comm_size=1 << 26)
+    prefix = write(tmp_path, *[[made]] * 512)
+    for semantics in BOTH:
+        result = run(prefix, network(512, kind=DimKind.SWITCH), semantics=semantics)
+        assert len(result.ranks) == 1

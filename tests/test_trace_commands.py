@@ -345,3 +345,17 @@ def test_a_run_without_a_system_file_has_the_chunks_of_a_collective(folder, anti
         "--json", "-",
     )  # fmt: skip
     assert (status, json.loads(out)["time_ns"]) == (0, found["total_ns"])
+
+
+@pytest.mark.parametrize("semantics", ["antiphon", "astra-sim"])
+def test_a_micro_line_with_a_forward_collective_only(folder, antiphon, semantics):
+    (folder / "micro.txt").write_text(
+        "MICRO\n1\nm\t-1\t0\tALLREDUCE\t4096\t0\tNONE\t0\t0\tNONE\t0\t0\n"
+    )
+    found = run_json(
+        antiphon,
+        *("--workload", "micro.txt", "--network", "n.yml", "--semantics", semantics),
+        *("--latency-model", "serial") * (semantics == "antiphon"),
+    )
+    assert found["total_ns"] == found["exposed_comm_ns"] > 0
+    assert found["layers"][0]["comm_ns"] > 0
