@@ -151,6 +151,16 @@ def test_astra_semantics(capsys, tmp_path):
     assert found["time_ns"] == 117_780
 
 
+def test_a_group_that_does_not_fold(capsys):
+    found = _collective(capsys, "all-reduce", "1MiB", "--group", "0,5,17")
+    assert found["npus"] == 3
+    assert 0 < found["bound_utilisation"] <= 1
+    assert [dim["size"] for dim in found["dims"]] == [4, 4, 8, 8]
+    arguments = ["collective", "all-reduce", "1MiB", "--network", str(NETWORK)]
+    assert main([*arguments, "--group", "0,5,17"]) == 0
+    assert "link by link" in capsys.readouterr().out
+
+
 def test_endpoints(capsys):
     found = _collective(capsys, "all-reduce", "1MiB", "--endpoint", "ace")
     assert found["memory_reads_per_payload_byte"] == 1
@@ -188,7 +198,10 @@ def test_explain(capsys):
         (["all-reduce", "8", "--chunks", "0"], "must be a whole number of at least 1, not '0'"),
         (["all-reduce", "8", "--plan-seconds", "-1"], "must be seconds, at least 0, not '-1'"),
         (["all-reduce", "8", "--group", "0-2000"], "a rank of the group must be in 0..1023"),
-        (["all-reduce", "8", "--group", "0,5"], "the group must be all combinations"),
+        (
+            ["all-reduce", "8", "--group", "0,5", "--scheduler", "themis"],
+            "--scheduler must be left",
+        ),
         (["all-reduce", "8", "--group", "x"], "a group must be ranks such as '0-7'"),
         (["all-reduce", "8", "--algorithm", "in-network"], "a Ring dim runs ring, direct, not"),
         (["all-reduce", "8", "--semantics", "astra-sim", "--scheduler", "themis"], "--scheduler"),

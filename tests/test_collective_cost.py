@@ -10,7 +10,7 @@ import pytest
 from sw_model.collective.cost import algorithm_of, algorithms_of, phase_cost
 from sw_model.collective.plan import Algorithm, Operation
 from sw_model.errors import InputError
-from sw_model.schedule.group import group_topology, parse_ranks
+from sw_model.schedule.group import folds, group_topology, parse_ranks
 from sw_model.topology import DimKind, Topology
 from tests.plan_cases import GB, dim
 
@@ -148,6 +148,14 @@ def test_a_part_of_a_mesh_is_refused():
     network = Topology((dim(DimKind.MESH2D, 4),))
     with pytest.raises(InputError, match="a group must have all 4 NPUs of a Mesh2D dim, not 2"):
         group_topology(network, (0, 1))
+
+
+def test_what_folds():
+    network = Topology((dim(RING, 8), dim(DimKind.MESH2D, 4)))
+    assert folds(network, (0, 2, 5))
+    assert folds(network, (0, 8, 16, 24))
+    assert not folds(network, (0, 9))
+    assert not folds(network, (0, 8))  # a part of a mesh
 
 
 def test_ranks():

@@ -23,7 +23,7 @@ from sw_model.collective.plan import ELEMENT_BYTES, Collective, Operation
 from sw_model.endpoint.kinds import KINDS, endpoint_kind
 from sw_model.errors import InputError, nearest
 from sw_model.network import read_network
-from sw_model.schedule.group import group_topology, parse_ranks
+from sw_model.schedule.group import folds, group_topology, parse_ranks
 from sw_model.schedule.outcome import SCHEDULER_NAMES, Outcome, evaluate
 from sw_model.schedule.single import Instance
 from sw_model.topology import Topology
@@ -96,6 +96,8 @@ def run(arguments: argparse.Namespace, output: Output) -> bool:
     semantics = _named("semantics", arguments.semantics, SEMANTICS)
     topology = read_network(arguments.network)
     if arguments.group is not None:
+        if not folds(topology, arguments.group):
+            return _link_by_link(arguments, Operation(operation), topology, output)
         topology = group_topology(topology, arguments.group)
     system = None
     if arguments.system is not None:
@@ -137,6 +139,35 @@ def run(arguments: argparse.Namespace, output: Output) -> bool:
         if arguments.explain:
             output.show(*explanation_tables(outcome))
         output.show(*(f"note: {note}" for note in outcome.notes))
+    return True
+
+
+def _link_by_link(
+    arguments: argparse.Namespace, operation: Operation, topology: Topology, output: Output
+) -> bool:
+    """A group that is no smaller network: its messages on the real links."""
+    for option, given in (
+        ("--semantics", arguments.semantics != "antiphon"),
+        ("--endpoint", arguments.endpoint != "ideal"),
+        ("--scheduler", arguments.scheduler not in (None, "baseline")),
+        ("--algorithm", arguments.algorithm not in (None, "ring")),
+        ("--latency-model", arguments.latency_model != "overlapped"),
+    ):
+        if given:
+            raise InputError(
+                f"{option} must be left out for a group that is not all combinations of some "
+                "coordinates of each dim: it is one ring on the real links"
+            )
+    from sw_model.congestion.groups import GroupRequest, run_groups
+    from sw_model.report.groups import group_json, group_table
+
+    width = ELEMENT_BYTES[_named("data type", arguments.dtype, tuple(ELEMENT_BYTES))]
+    payload = _elements(arguments.size, arguments.dtype) * width
+    request = GroupRequest(operation, payload, arguments.group)
+    (result,) = run_groups(topology, [request])
+    output.data = group_json(topology, request, result)
+    if output.json_target != "-":
+        output.show(group_table(topology, request, result))
     return True
 
 

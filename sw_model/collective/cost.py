@@ -11,6 +11,7 @@ the busiest link):
 * A FullyConnected dim has P - 1 links per NPU, which share its bandwidth. Only direct messages use
   them all; the other algorithms talk to one peer at a time and use one.
 * A Switch or Fred port reaches everybody at its full bandwidth.
+* A Mesh2D NPU has four links, which share its bandwidth, and a ring of neighbours uses one of them.
 """
 
 from __future__ import annotations
@@ -152,6 +153,10 @@ def phase_cost(
             sent = received = sent * size / 2
         if algorithm is Algorithm.DIRECT:
             steps *= size - 1  # the farthest peer of a ring in one direction
+    elif dim.kind is DimKind.MESH2D:
+        share = Fraction(1, 4)
+        if operation is Operation.ALL_TO_ALL:
+            sent = received = sent * size / 2
     elif dim.kind is DimKind.FULLY_CONNECTED and algorithm is not Algorithm.DIRECT:
         share = Fraction(1, size - 1)
     return PhaseCost(sent, received, steps, share)

@@ -16,7 +16,7 @@ from math import prod
 from sw_model.errors import InputError
 from sw_model.topology import Dim, DimKind, Topology
 
-__all__ = ["group_topology", "parse_ranks"]
+__all__ = ["folds", "group_topology", "parse_ranks"]
 
 
 def parse_ranks(text: str) -> tuple[int, ...]:
@@ -42,6 +42,31 @@ def parse_ranks(text: str) -> tuple[int, ...]:
     return tuple(sorted(ranks))
 
 
+def folds(topology: Topology, ranks: Sequence[int]) -> bool:
+    """Whether a group is a smaller network. Others are simulated link by link
+    (`sw_model.congestion`).
+
+    Raises
+    ------
+    InputError
+        where a rank is not in the network.
+    """
+    taken = _taken(topology, ranks)
+    meshes = zip(topology.dims, taken, strict=True)
+    return prod(len(t) for t in taken) == len(set(ranks)) and all(
+        dim.kind is not DimKind.MESH2D or len(t) in (1, dim.size) for dim, t in meshes
+    )
+
+
+def _taken(topology: Topology, ranks: Sequence[int]) -> list[list[int]]:
+    """By dim, the coordinates that the members have."""
+    for rank in ranks:
+        if not 0 <= rank < topology.npus:
+            raise InputError(f"a rank of the group must be in 0..{topology.npus - 1}, not {rank}")
+    members = [topology.coordinates(rank) for rank in ranks]
+    return [sorted({m[d] for m in members}) for d in range(len(topology.dims))]
+
+
 def group_topology(topology: Topology, ranks: Sequence[int]) -> Topology:
     """The network that the members of a group have among themselves.
 
@@ -51,16 +76,12 @@ def group_topology(topology: Topology, ranks: Sequence[int]) -> Topology:
         where a rank is not in the network, or the group is not all combinations of some coordinates
         of each dim.
     """
-    for rank in ranks:
-        if not 0 <= rank < topology.npus:
-            raise InputError(f"a rank of the group must be in 0..{topology.npus - 1}, not {rank}")
-    members = {topology.coordinates(rank) for rank in ranks}
-    taken = [sorted({m[d] for m in members}) for d in range(len(topology.dims))]
-    if prod(len(t) for t in taken) != len(members):
+    taken = _taken(topology, ranks)
+    if prod(len(t) for t in taken) != len(set(ranks)):
         combinations = " x ".join(str(len(t)) for t in taken)
         raise InputError(
             f"the group must be all combinations of its coordinates on the dims "
-            f"({combinations} ranks), not {len(members)} of them"
+            f"({combinations} ranks), not {len(set(ranks))} of them"
         )
     return Topology(
         tuple(

@@ -1,0 +1,98 @@
+"""Which links a message takes.
+
+A message goes dim by dim, the inner one first. Links by kind of dim, each in one direction:
+
+* Ring: from coordinate i to i + 1, with the dim's bandwidth.
+* FullyConnected: one for every ordered pair, with a (P - 1)th of the bandwidth.
+* Switch, Fred: one into the switch and one out of it for each NPU.
+* Mesh2D of P = R x C (the most square shape, C at least R): between neighbours, no wrap-around, X
+  first and then Y; each link has the dim's bandwidth over the four directions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from fractions import Fraction
+from math import isqrt, prod
+
+from sw_model.topology import Dim, DimKind, Topology
+
+__all__ = ["Link", "link_capacity", "mesh_shape", "ring_place", "route"]
+
+#: (dim, name of the NPU's place on the other dims, what on this dim).
+Link = tuple[int, int, tuple]
+
+
+def mesh_shape(size: int) -> tuple[int, int]:
+    """Rows and columns of a mesh."""
+    rows = next(r for r in range(isqrt(size), 0, -1) if size % r == 0)
+    return rows, size // rows
+
+
+def ring_place(dim: Dim, coordinate: int) -> int:
+    """Where a coordinate stands in the dim's logical ring.
+
+    On a mesh with an even side the ring goes from neighbour to neighbour all the way round: along
+    the first row, to and fro through the other rows but for their first column, and back up that.
+    """
+    if dim.kind is not DimKind.MESH2D:
+        return coordinate
+    rows, columns = mesh_shape(dim.size)
+    row, column = divmod(coordinate, columns)
+    if rows % 2 and columns % 2 == 0:
+        rows, columns, row, column = columns, rows, column, row
+    if rows % 2 or columns == 1:  # odd by odd, or a line: to and fro, with one long way back
+        return row * columns + (column if row % 2 == 0 else columns - 1 - column)
+    if row == 0:
+        return column
+    if column == 0:
+        return dim.size - row
+    inner = columns - 1
+    along = column - 1 if row % 2 == 0 else inner - column
+    return columns + (row - 1) * inner + along
+
+
+def link_capacity(dim: Dim) -> Fraction:
+    """Bytes per second of one link."""
+    if dim.kind is DimKind.FULLY_CONNECTED:
+        return dim.bandwidth / max(1, dim.size - 1)
+    if dim.kind is DimKind.MESH2D:
+        return dim.bandwidth / 4
+    return dim.bandwidth
+
+
+def route(topology: Topology, source: int, target: int) -> list[Link]:
+    """Links from rank to rank, in order."""
+    at = list(topology.coordinates(source))
+    goal = topology.coordinates(target)
+    out: list[Link] = []
+    for d, dim in enumerate(topology.dims):
+        if at[d] == goal[d]:
+            continue
+        stride = prod(other.size for other in topology.dims[:d])
+        place = topology.rank(at) - at[d] * stride
+        out += ((d, place, hop) for hop in _hops(dim, at[d], goal[d]))
+        at[d] = goal[d]
+    return out
+
+
+def _hops(dim: Dim, source: int, target: int) -> Iterator[tuple]:
+    if dim.kind is DimKind.RING:
+        while source != target:
+            yield (source,)
+            source = (source + 1) % dim.size
+    elif dim.kind is DimKind.FULLY_CONNECTED:
+        yield (source, target)
+    elif dim.kind is DimKind.MESH2D:
+        _, columns = mesh_shape(dim.size)
+        while source % columns != target % columns:
+            step = 1 if source % columns < target % columns else -1
+            yield (source, source + step)
+            source += step
+        while source != target:
+            step = columns if source < target else -columns
+            yield (source, source + step)
+            source += step
+    else:
+        yield (source, "in")
+        yield (target, "out")

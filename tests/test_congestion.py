@@ -1,0 +1,176 @@
+"""Links one by one: fair shares, routes, and agreement with the closed forms."""
+
+from __future__ import annotations
+
+import random
+import time
+from fractions import Fraction
+
+import pytest
+from plan_cases import GB, dim
+
+from sw_model.collective.cost import phase_cost
+from sw_model.collective.plan import Algorithm, Operation
+from sw_model.congestion.fair import max_min
+from sw_model.congestion.groups import GroupRequest, run_groups
+from sw_model.congestion.routes import link_capacity, mesh_shape, ring_place, route
+from sw_model.errors import InputError
+from sw_model.schedule.group import group_topology
+from sw_model.topology import DimKind, Topology
+
+AR, RS, AG, A2A = (
+    Operation.ALL_REDUCE,
+    Operation.REDUCE_SCATTER,
+    Operation.ALL_GATHER,
+    Operation.ALL_TO_ALL,
+)
+
+
+def _link(name: str) -> tuple[int, int, tuple]:
+    return (0, 0, (name,))
+
+
+def test_fair_shares():
+    a, b = _link("a"), _link("b")
+    capacity = {a: Fraction(10), b: Fraction(4)}
+    # The textbook case: who is held back elsewhere leaves the rest to the others.
+    assert max_min([{a: 1}, {a: 1, b: 1}, {b: 1}], capacity) == [8, 2, 2]
+    assert max_min([{a: 1}, {a: 3}], capacity) == [Fraction(5, 2)] * 2
+    assert max_min([{}, {b: 2}], capacity) == [None, 2]
+
+
+def test_fair_shares_are_max_min():
+    """Nobody can have more without taking from somebody who has no more: every user has a full link
+    on which nobody is faster."""
+    rng = random.Random(7)
+    for _ in range(100):
+        links = [_link(str(i)) for i in range(6)]
+        capacity = {link: Fraction(rng.randint(1, 9)) for link in links}
+        users = [
+            {link: rng.randint(1, 3) for link in rng.sample(links, rng.randint(1, 4))}
+            for _ in range(rng.randint(1, 7))
+        ]
+        paces = max_min(users, capacity)
+        load = {
+            link: sum(p * u.get(link, 0) for p, u in zip(paces, users, strict=True))
+            for link in links
+        }
+        assert all(load[link] <= capacity[link] for link in links)
+        for pace, user in zip(paces, users, strict=True):
+            assert any(
+                load[link] == capacity[link]
+                and all(p <= pace for p, u in zip(paces, users, strict=True) if link in u)
+                for link in user
+            )
+
+
+def test_routes():
+    mesh = Topology((dim(DimKind.MESH2D, 12),))
+    assert mesh_shape(12) == (3, 4)
+    assert [hop for _, _, hop in route(mesh, 0, 6)] == [(0, 1), (1, 2), (2, 6)]  # X, then Y
+    assert [hop for _, _, hop in route(mesh, 6, 0)] == [(6, 5), (5, 4), (4, 0)]
+    stack = Topology((dim(DimKind.RING, 4), dim(DimKind.SWITCH, 2)))
+    assert route(stack, 2, 5) == [
+        (0, 0, (2,)), (0, 0, (3,)), (0, 0, (0,)), (1, 1, (0, "in")), (1, 1, (1, "out")),
+    ]  # fmt: skip
+    assert route(stack, 3, 3) == []
+    assert link_capacity(dim(DimKind.FULLY_CONNECTED, 5, 8 * GB)) == 2 * GB
+
+
+@pytest.mark.parametrize("size", [4, 6, 12, 16, 30, 36])
+def test_a_mesh_with_an_even_side_has_a_ring_of_neighbours(size):
+    mesh = dim(DimKind.MESH2D, size)
+    order = sorted(range(size), key=lambda c: ring_place(mesh, c))
+    assert sorted(ring_place(mesh, c) for c in range(size)) == list(range(size))
+    topology = Topology((mesh,))
+    for one, next_one in zip(order, [*order[1:], order[0]], strict=True):
+        assert len(route(topology, one, next_one)) == 1
+
+
+@pytest.mark.parametrize("operation", list(Operation))
+@pytest.mark.parametrize(
+    ("kind", "size", "algorithm"),
+    [
+        (DimKind.RING, 8, Algorithm.RING),
+        (DimKind.SWITCH, 6, None),
+        (DimKind.FULLY_CONNECTED, 5, None),
+        (DimKind.MESH2D, 12, Algorithm.RING),
+    ],
+)
+def test_agreement_with_closed_forms(operation, kind, size, algorithm):
+    """A whole dim alone: the links' shares give what the phase costs."""
+    where = dim(kind, size, 3 * GB, 1000)
+    used = algorithm or (Algorithm.DIRECT if operation is A2A else Algorithm.RING)
+    if kind is DimKind.MESH2D and operation is A2A:
+        return  # X-Y routing sends it another way than the closed form, which goes round the ring
+    payload = 60 * size
+    shard = payload // size if operation is AG else payload
+    (result,) = run_groups(Topology((where,)), [GroupRequest(operation, shard, tuple(range(size)))])
+    cost = phase_cost(where, operation, used, payload)
+    transfer = cost.port / where.bandwidth
+    latency = Fraction(cost.steps * where.latency_ps, 10**12)
+    assert result.seconds == transfer + latency
+    assert result.busy == (transfer,)
+    assert result.carried == (cost.sent,)
+
+
+def test_part_of_a_ring():
+    """Scattered members of a ring use every link once, as the folded group says."""
+    ring = Topology((dim(DimKind.RING, 12, GB, 1000),))
+    ranks = (0, 2, 3, 9)
+    folded = group_topology(ring, ranks).dims[0]
+    cost = phase_cost(folded, AR, Algorithm.RING, 4800)
+    latency = Fraction(cost.steps * folded.latency_ps, 10**12)
+    (result,) = run_groups(ring, [GroupRequest(AR, 4800, ranks)])
+    assert result.seconds == cost.port / folded.bandwidth + latency
+
+
+def test_groups_share():
+    """Two groups on one ring take turns on every link; the longer one speeds up when alone."""
+    ring = Topology((dim(DimKind.RING, 8, GB),))
+    even, odd = (0, 2, 4, 6), (1, 3, 5, 7)
+    (alone,) = run_groups(ring, [GroupRequest(AR, 8000, even)])
+    both = run_groups(ring, [GroupRequest(AR, 8000, even), GroupRequest(AR, 16000, odd)])
+    assert both[0].seconds == 2 * alone.seconds
+    assert both[1].seconds == 3 * alone.seconds
+    # Groups on different links do not notice each other.
+    switch = Topology((dim(DimKind.SWITCH, 8, GB),))
+    one = run_groups(switch, [GroupRequest(AR, 8000, even)])
+    assert run_groups(switch, [GroupRequest(AR, 8000, even), GroupRequest(AR, 8000, odd)]) == [
+        *one, *one,
+    ]  # fmt: skip
+
+
+def test_nothing_to_do():
+    ring = Topology((dim(DimKind.RING, 4, GB, 1000),))
+    for request in (GroupRequest(AR, 0, (0, 1)), GroupRequest(AR, 64, (2,))):
+        (result,) = run_groups(ring, [request])
+        assert result.seconds == 0
+
+
+@pytest.mark.parametrize(
+    ("ranks", "message"),
+    [
+        ((0, 4), "a rank of a group must be in 0..3, not 4"),
+        ((1, 1), "a group must name each rank once, not [1, 1]"),
+    ],
+)
+def test_wrong_groups(ranks, message):
+    ring = Topology((dim(DimKind.RING, 4),))
+    with pytest.raises(InputError) as error:
+        run_groups(ring, [GroupRequest(AR, 8, ranks)])
+    assert str(error.value) == message
+
+
+@pytest.mark.parametrize("kind", [DimKind.MESH2D, DimKind.RING])
+def test_a_thousand_npus_link_by_link(kind):
+    """64 random groups of 16 on a mesh or a torus of 1,024."""
+    sizes = (1024,) if kind is DimKind.MESH2D else (32, 32)
+    topology = Topology(tuple(dim(kind, size, 100 * GB, 1000) for size in sizes))
+    ranks = list(range(1024))
+    random.Random(1).shuffle(ranks)
+    requests = [GroupRequest(AR, 1 << 24, tuple(ranks[i : i + 16])) for i in range(0, 1024, 16)]
+    begun = time.process_time()
+    results = run_groups(topology, requests)
+    assert time.process_time() - begun < 30
+    assert min(r.seconds for r in results) > 0
