@@ -359,3 +359,39 @@ def test_a_micro_line_with_a_forward_collective_only(folder, antiphon, semantics
     )
     assert found["total_ns"] == found["exposed_comm_ns"] > 0
     assert found["layers"][0]["comm_ns"] > 0
+
+
+def test_files_for_other_tools(folder, antiphon):
+    write(
+        folder,
+        [compute(0, 5), all_reduce(1, 4096, data=[0]), all_reduce(2, 4096), send(3, 1, 64)],
+        [compute(0, 9), all_reduce(1, 4096, data=[0]), all_reduce(2, 4096), receive(3, 0, 64)],
+    )
+    (folder / "out").mkdir()
+    arguments = ("run", "--workload", "w", "--network", "n.yml", "--trace", "t.json")
+    assert antiphon(*arguments, "--csv", "out")[0] == 0
+    events = json.loads((folder / "t.json").read_text())["traceEvents"]
+    bars = [event for event in events if event["ph"] == "X"]
+    assert {(b["pid"], b["name"], b["ts"], b["dur"]) for b in bars if b["cat"] == "compute"} == {
+        (0, "n0", 0, 5),
+        (1, "n0", 0, 9),
+    }
+    late = next(b for b in bars if b["pid"] == 0 and b["name"] == "n1")
+    assert late["ts"] == 9
+    assert late["args"] == {"node": 1, "bytes": 4096, "waited_ns": 4000}
+    for pid in (0, 1):  # bars of one row do not overlap
+        rows: dict[int, float] = {}
+        for bar in sorted((b for b in bars if b["pid"] == pid), key=lambda b: b["ts"]):
+            assert bar["ts"] >= rows.get(bar["tid"], 0)
+            rows[bar["tid"]] = bar["ts"] + bar["dur"]
+    ranks = (folder / "out" / "ranks.csv").read_text().splitlines()
+    assert ranks[0] == ("rank,ranks_alike,finish_ns,compute_ns,exposed_comm_ns,host_ns,bubble_ns")
+    assert len(ranks) == 3
+    assert (folder / "out" / "dims.csv").read_text().startswith("name,kind,size,gb_per_s,busy_ns,")
+    layers = (folder / "out" / "layers.csv").read_text().splitlines()
+    assert layers[0] == "name,compute_ns,comm_ns,exposed_ns,bytes"
+    assert antiphon(*arguments, "--csv", "no") == (
+        2,
+        "",
+        "antiphon: --csv must be an existing folder, not no\n",
+    )

@@ -59,6 +59,12 @@ def run(arguments: argparse.Namespace, output: Output) -> bool:
         return run_layers(experiment, arguments, output)
     if arguments.comm_group is not None:
         raise InputError("--comm-group is for Chakra traces, not for a layer workload")
+    for option, given in (("--trace", arguments.trace), ("--csv", arguments.csv)):
+        if given is not None:
+            raise InputError(
+                f"{option} is for runs on ideal endpoints: Chakra traces, other semantics, or a "
+                "network that the platform cannot be"
+            )
     workload = experiment.load_workload()
 
     from sw_model.simulation import simulate

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from sim_top.cli.frame import Output
+from sim_top.cli.frame import Output, write_whole
 from sim_top.cli.warnings import warn, warn_of_keys
 from sw_model.errors import InputError
 from sw_model.topology import Topology
@@ -33,6 +33,18 @@ def add_trace_options(parser: argparse.ArgumentParser) -> None:
         choices=SEMANTICS,
         default="antiphon",
         help="whose cost rules (default antiphon)",
+    )
+    parser.add_argument(
+        "--trace",
+        type=Path,
+        metavar="T.json",
+        help="write the timeline for Perfetto; on ideal endpoints",
+    )
+    parser.add_argument(
+        "--csv",
+        type=Path,
+        metavar="DIR",
+        help="write layers.csv, dims.csv, ranks.csv; on ideal endpoints",
     )
     parser.add_argument(
         "--latency-model",
@@ -118,6 +130,8 @@ def _replay(
     from sw_model.report.trace import trace_json, trace_tables
 
     semantics = Semantics(arguments.semantics)
+    if arguments.csv is not None and not arguments.csv.is_dir():
+        raise InputError(f"--csv must be an existing folder, not {arguments.csv}")
     if arguments.timeline is not None:
         raise InputError("--timeline is for layer workloads on the platform's own endpoints")
     own = semantics is Semantics.ANTIPHON
@@ -155,6 +169,14 @@ def _replay(
     for note in result.notes:
         warn(note)
     output.data = trace_json(result)
+    if arguments.trace is not None or arguments.csv is not None:
+        from sw_model.report.trace_files import chrome_trace, csv_tables
+
+        if arguments.trace is not None:
+            write_whole(arguments.trace, chrome_trace(result).encode())
+        if arguments.csv is not None:
+            for name, text in csv_tables(result).items():
+                write_whole(arguments.csv / name, text.encode())
     if output.json_target != "-":
         output.show(*trace_tables(result))
     return True

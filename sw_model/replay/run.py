@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from fractions import Fraction
 from itertools import pairwise
@@ -42,6 +42,7 @@ class TraceResult:
     iterations : of that rank
     dims : of the network
     notes : what a user should know
+    logs : of every representative
     """
 
     workload: ChakraWorkload
@@ -53,6 +54,7 @@ class TraceResult:
     iterations: tuple[int, ...]
     dims: tuple[DimTraffic, ...]
     notes: tuple[str, ...]
+    logs: tuple[Log, ...] = field(repr=False, default=())
 
     @property
     def latest(self) -> RankTimes:
@@ -162,4 +164,5 @@ def replay_trace(
         iterations=_iterations(logs[late], starts),
         dims=fabric.traffic(),
         notes=fabric.notes(),
+        logs=tuple(logs),
     )
