@@ -364,8 +364,8 @@ def test_cosim(folder, antiphon, monkeypatch) -> None:
         return CosimResult(
             full_size=(run("baseline"), run("themis")),
             scale=experiment.cosim.scale,
-            tlm=run("tlm"),
-            rtl=run("rtl"),
+            tlm=(run("tlm"),),
+            rtl=(run("rtl"),),
             crosscheck=Crosscheck((CrosscheckCase("a", True, True, 100, 101),), 0.05),
             cycles_simulated=600,
             seconds=1.5,
