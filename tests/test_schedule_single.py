@@ -230,6 +230,35 @@ def test_balanced_is_never_worse():
         assert instance.bound_seconds <= instance.seconds(end)
 
 
+def test_balanced_knows_serial_latencies():
+    """With latencies on the dims few chunks are best: 64 are worse than the baseline's best."""
+    instance = evaluation_instance("2D-SW_SW", 10 * MIB, latencies=True, serial=True)
+    candidate = balance(instance, chunks=64, budget=200_000)
+    end = instance.run(candidate).end
+    assert end <= min(instance.run(other).end for other in _simple(instance, 64))
+    assert len(candidate.extents) < 64
+
+
+def test_balanced_without_a_compiler(monkeypatch):
+    for module in ("balanced", "native.library"):
+        monkeypatch.setattr(f"sw_model.schedule.{module}.library", lambda: None)
+    instance = evaluation_instance("2D-SW_SW", 10 * MIB)
+    outcome = evaluate(instance, scheduler="balanced", chunks=5)
+    others = [instance.run(other).end for other in _simple(instance, 5)]
+    assert outcome.time == instance.seconds(min(others))
+    assert outcome.notes == ("there is no C++ compiler: the search was left out",)
+
+
+def test_balanced_tells_its_progress():
+    if library() is None:
+        pytest.skip("there is no C++ compiler")
+    shares: list[float] = []
+    instance = evaluation_instance("4D-Ring_SW_SW_SW", 1000 * MIB)
+    balance(instance, chunks=6, budget=400_000, progress=shares.append)
+    assert shares == sorted(shares)
+    assert 0 < shares[0] < shares[-1] <= 1
+
+
 def test_balanced_is_reproducible():
     instance = evaluation_instance("3D-FC_Ring_SW", 100 * MIB, latencies=True)
     first = balance(instance, chunks=5, budget=50_000)

@@ -72,8 +72,9 @@ def balance(
         pieces = _pieces(ways, instance, chunks, backwards)
         if pieces is not None:
             starts.append(pieces)
-    if end >= _LARGEST // 4:
-        return best
+    grains = -(-instance.payload.extent // instance.grain)
+    if max(sum(o[1] for o in ops) for ops in ways.ops) * (grains + chunks) >= _LARGEST:
+        return best  # times that do not fit into 64 bits
     if seconds is None:
         limit, ops = DEFAULT_SECONDS, budget or DEFAULT_BUDGET
     else:
@@ -87,9 +88,9 @@ def balance(
         seconds=limit,
         seed=_SEED,
         target=target,
+        serial=instance.serial_latency,
+        progress=progress,
     )
-    if progress is not None:
-        progress(1.0)
     candidate = _candidate(ways, instance, found)
     return candidate if instance.run(candidate).end < end else best
 
@@ -168,6 +169,7 @@ class _Ways:
 
     def __init__(self, instance: Instance, most_phases: int | None = None) -> None:
         self.instance = instance
+        self.overlapped = replace(instance, serial_latency=False)
         self.most_phases = most_phases
         self.phases, self.ops, self.number = [], [], {}
         for order in islice(_orders(instance), _ORDERS):
@@ -196,7 +198,7 @@ class _Ways:
         if found is None:
             found = self.number[phases] = len(self.phases)
             self.phases.append(phases)
-            self.ops.append(self.instance.ops(self.instance.grain, phases))
+            self.ops.append(self.overlapped.ops(self.instance.grain, phases))
         return found
 
 

@@ -173,6 +173,11 @@ def evaluate(
             else "there are no more elements to cut"
         )
         notes = (f"{count} chunks instead of {chunks}: {why}",)
+    if scheduler == "balanced":
+        from sw_model.schedule.native.library import library
+
+        if library() is None:
+            notes += ("there is no C++ compiler: the search was left out",)
     label = scheduler if scheduler == "balanced" else f"{scheduler} {intra}"
     return Outcome(
         instance=instance,

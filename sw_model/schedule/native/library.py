@@ -15,7 +15,7 @@ import shutil
 import subprocess
 import tempfile
 from array import array
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -24,7 +24,7 @@ __all__ = ["Found", "Library", "library"]
 
 _SOURCE = Path(__file__).with_name("search.cpp")
 _FLAGS = ("-std=c++17", "-O2", "-shared", "-fPIC")
-_LARGEST = 2**62
+_PROGRESS = ctypes.CFUNCTYPE(None, ctypes.c_double)
 
 
 @dataclass(frozen=True)
@@ -83,6 +83,8 @@ class Library:
         seconds: float,
         seed: int,
         target: int,
+        serial: bool = False,
+        progress: Callable[[float], object] | None = None,
     ) -> Found:
         """Anneal from several starts.
 
@@ -94,6 +96,8 @@ class Library:
         budget : simulated ops
         seconds : of processor time, at most
         target : end at which it stops
+        serial : the latency of an op holds its dim
+        progress : gets the share that is done, now and then
         """
         chunks = len(starts[0][0])
         stride = max(len(ops) for ops in orders)
@@ -117,12 +121,14 @@ class Library:
             len(orders),
             stride,
             *(_pointer(v) for v in (stages, dim, busy, latency)),
+            int(serial),
             len(starts),
             *(_pointer(v) for v in (order, size, factor)),
             ctypes.c_int64(budget),
             ctypes.c_double(seconds),
             ctypes.c_uint64(seed),
             ctypes.c_int64(target),
+            _PROGRESS() if progress is None else _PROGRESS(progress),
             _pointer(figures),
         )
         return Found(

@@ -156,7 +156,10 @@ struct Orders {
     const int* dim;
     const int64_t* busy;  // of one grain
     const int64_t* latency;
+    bool serial;  // latency holds the dim
 };
+
+using Progress = void (*)(double);
 
 struct State {
     std::vector<int> order;
@@ -179,6 +182,10 @@ struct State {
             dim[to + s] = orders.dim[from + s];
             busy[to + s] = orders.busy[from + s] * size[chunk];
             latency[to + s] = orders.latency[from + s];
+            if (orders.serial) {
+                busy[to + s] += latency[to + s];
+                latency[to + s] = 0;
+            }
             key[to + s] = factor[to + s] * static_cast<double>(busy[to + s]);
         }
     }
@@ -186,9 +193,10 @@ struct State {
 
 class Search {
   public:
-    Search(int chunks, int dims, const Orders& orders, uint64_t seed, double seconds)
+    Search(int chunks, int dims, const Orders& orders, uint64_t seed, double seconds,
+           int64_t budget, Progress progress)
         : chunks_(chunks), orders_(orders), random_(seed), model_(chunks, orders.stride, dims),
-          deadline_(std::clock() + static_cast<std::clock_t>(seconds * CLOCKS_PER_SEC)) {}
+          began_(std::clock()), seconds_(seconds), budget_(budget), progress_(progress) {}
 
     int64_t judge(const State& state) {
         for (int chunk = 0; chunk < chunks_; ++chunk) spent_ += state.stages[chunk];
@@ -208,10 +216,7 @@ class Search {
             if ((++count & 63) == 0) {
                 const double done = static_cast<double>(spent_ - begin) / budget;
                 temperature = start * hot * std::pow(cold / hot, done);
-                if ((count & 1023) == 0 && std::clock() > deadline_) {
-                    late_ = true;
-                    return;
-                }
+                if ((count & 1023) == 0 && out_of_time()) return;
             }
             touched_.clear();
             if (!move(state)) continue;
@@ -234,6 +239,16 @@ class Search {
     bool late() const { return late_; }
 
   private:
+    bool out_of_time() {
+        const double used = static_cast<double>(std::clock() - began_) / CLOCKS_PER_SEC;
+        late_ = used > seconds_;
+        if (progress_ != nullptr) {
+            const double spent = static_cast<double>(spent_) / static_cast<double>(budget_);
+            progress_(std::min(1.0, std::max(spent, used / seconds_)));
+        }
+        return late_;
+    }
+
     struct Saved {
         int chunk, order;
         int64_t size;
@@ -309,7 +324,10 @@ class Search {
     Orders orders_;
     Random random_;
     Model model_;
-    std::clock_t deadline_;
+    std::clock_t began_;
+    double seconds_;
+    int64_t budget_;
+    Progress progress_;
     int64_t spent_ = 0, judged_ = 0;
     bool late_ = false;
     std::vector<Saved> touched_;
@@ -326,14 +344,14 @@ int64_t antiphon_run(int chunks, int stride, int dims, const int* stages, const 
 }
 
 // starts: ``starts`` states one after another; the result replaces the first of them, with keys in
-// place of factors. figures: judged states, spent ops, 1 where the time was up.
+// place of factors. progress: gets the share that is done now and then, or is null. figures: judged states, spent ops, 1 where the time was up.
 int64_t antiphon_search(int chunks, int dims, int order_count, int stride, const int* stages,
-                        const int* dim, const int64_t* busy, const int64_t* latency, int starts,
-                        int* start_order, int64_t* start_size, double* start_factor,
+                        const int* dim, const int64_t* busy, const int64_t* latency, int serial,
+                        int starts, int* start_order, int64_t* start_size, double* start_factor,
                         int64_t budget, double seconds, uint64_t seed, int64_t target,
-                        int64_t* figures) {
-    const Orders orders{order_count, stride, stages, dim, busy, latency};
-    Search search(chunks, dims, orders, seed, seconds);
+                        Progress progress, int64_t* figures) {
+    const Orders orders{order_count, stride, stages, dim, busy, latency, serial != 0};
+    Search search(chunks, dims, orders, seed, seconds, budget, progress);
     std::vector<std::pair<int64_t, State>> states;
     for (int i = 0; i < starts; ++i) {
         State state(chunks, stride);
