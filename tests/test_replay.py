@@ -448,3 +448,19 @@ def test_a_large_all_to_all(tmp_path):
     for semantics in BOTH:
         result = run(prefix, network(512, kind=DimKind.SWITCH), semantics=semantics)
         assert len(result.ranks) == 1
+
+
+def test_a_message_over_several_dims_waits_its_turn(tmp_path):
+    """It takes lanes of both dims at once, and later messages on one of them do not pass it."""
+    ranks = [
+        [send(0, 1, 4000, 0), send(1, 3, 1000, 1), send(2, 2, 9000, 2)],
+        [receive(0, 0, 4000, 0)],
+        [receive(0, 0, 9000, 2)],
+        [receive(0, 0, 1000, 1)],
+    ]
+    result = run(write(tmp_path, *ranks), network(2, 2))
+    ends = [result.ns(rank.finish) for rank in result.ranks]
+    # 4 us on dim 1, then 1 us on both dims with the latency of both, then 9 us on dim 2.
+    assert ends[1] == 4000 + 1000
+    assert ends[3] == 4000 + 1000 + 2000
+    assert ends[2] == 4000 + 1000 + 9000 + 1000

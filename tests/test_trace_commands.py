@@ -395,3 +395,15 @@ def test_files_for_other_tools(folder, antiphon):
         "",
         "antiphon: --csv must be an existing folder, not no\n",
     )
+
+
+def test_an_experiment_file_with_traces(folder, antiphon):
+    write(folder, *[[all_reduce(0, 1 << 20)]] * 2)
+    (folder / "e.yaml").write_text(
+        "workload:\n  file: w\nnetwork:\n  dims:\n"
+        "    - {kind: Ring, size: 2, bandwidth_per_npu: 20 GB/s, latency: 8 ns}\n"
+        "schedule:\n  scheduler: baseline\n  chunks: 1\n"
+    )
+    found = run_json(antiphon, "e.yaml")
+    assert found["total_ns"] == 2 * ((1 << 19) / 20 + 8)
+    assert run_json(antiphon, "e.yaml", "--chunks", 4)["total_ns"] < found["total_ns"]

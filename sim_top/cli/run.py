@@ -53,6 +53,9 @@ def _on_ideal_endpoints(experiment: Experiment, arguments: argparse.Namespace) -
 def run(arguments: argparse.Namespace, output: Output) -> bool:
     """Read, run, report."""
     experiment = experiment_of(arguments)
+    if arguments.experiment is not None and arguments.semantics == "antiphon":
+        for name in ("scheduler", "intra", "chunks"):  # options have changed the file's already
+            setattr(arguments, name, getattr(experiment.schedule, name))
     if is_chakra(experiment.workload.file):
         return run_traces(experiment.workload.file, experiment.network, arguments, output)
     if _on_ideal_endpoints(experiment, arguments):

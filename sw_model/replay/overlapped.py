@@ -88,7 +88,7 @@ class _Going:
 
 @dataclass
 class _Waiting:
-    """An op in a queue. ``dims`` are those it takes lanes of, ``op.dim`` among them."""
+    """An op in the queue of its lanes. ``sent`` is called when it leaves them."""
 
     going: _Going
     lanes: Lanes
@@ -273,18 +273,24 @@ class OverlappedFabric:
 
     def _start(self, _: object) -> None:
         self.asked_at = -1
-        for queues in self.queues:
-            kept: set[tuple[int, int, bool]] = set()
-            heads = sorted((queue[0][:3], lanes) for lanes, queue in queues.items())
-            for _head, lanes in heads:
-                free = self.taken.isdisjoint(lanes) and kept.isdisjoint(lanes)
-                if not free:
-                    kept.update(lanes)
-                    continue
-                waiting = heappop(queues[lanes])[3]
-                if not queues[lanes]:
-                    del queues[lanes]
-                self._begin(waiting)
+        kept: set[tuple[int, int, bool]] = set()
+        able: list[tuple[int, Lanes]] = []
+        heads = sorted(
+            (queue[0][:3], dim, lanes)
+            for dim, queues in enumerate(self.queues)
+            for lanes, queue in queues.items()
+        )
+        for _, dim, lanes in heads:
+            if self.taken.isdisjoint(lanes) and kept.isdisjoint(lanes):
+                able.append((dim, lanes))
+            kept.update(lanes)
+        # No two of them share a lane; the inner dims start first.
+        for dim, lanes in sorted(able, key=lambda start: start[0]):
+            queue = self.queues[dim][lanes]
+            waiting = heappop(queue)[3]
+            if not queue:
+                del self.queues[dim][lanes]
+            self._begin(waiting)
 
     def _begin(self, waiting: _Waiting) -> None:
         op = waiting.chunk[waiting.position]
