@@ -15,8 +15,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from sim_top.cli.frame import Output, value
-from sim_top.cli.options import whole
+from sim_top.cli.frame import Output, value, whole
 from sim_top.cli.warnings import warn_of_keys
 from sw_model.collective.cost import algorithms_of
 from sw_model.collective.plan import ELEMENT_BYTES, Collective, Operation
@@ -152,6 +151,9 @@ def _link_by_link(
         ("--scheduler", arguments.scheduler not in (None, "baseline")),
         ("--algorithm", arguments.algorithm not in (None, "ring")),
         ("--latency-model", arguments.latency_model != "overlapped"),
+        ("--system", arguments.system is not None),
+        ("--intra", arguments.intra is not None),
+        ("--chunks", arguments.chunks is not None),
     ):
         if given:
             raise InputError(

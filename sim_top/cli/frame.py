@@ -23,7 +23,7 @@ from sw_model.errors import AntiphonError, InputError, nearest
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
 
-__all__ = ["COMMANDS", "Command", "Output", "Parser", "Progress", "main", "value"]
+__all__ = ["COMMANDS", "Command", "Output", "Parser", "Progress", "main", "value", "whole"]
 
 #: Commands with the line that ``antiphon --help`` says about them; each is ``sim_top.cli.NAME``.
 COMMANDS = {
@@ -75,6 +75,17 @@ def value(parse: Callable[[str], Any]) -> Callable[[str], Any]:
             raise argparse.ArgumentTypeError(str(error)) from None
 
     return convert
+
+
+def whole(text: str) -> int:
+    """A whole number of at least 1, for an argument."""
+    try:
+        number = int(text)
+    except ValueError:
+        number = 0
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"must be a whole number of at least 1, not {text!r}")
+    return number
 
 
 @dataclass

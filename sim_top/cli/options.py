@@ -6,6 +6,7 @@ import argparse
 from dataclasses import replace
 from pathlib import Path
 
+from sim_top.cli.frame import whole
 from sw_model.errors import InputError
 from sw_model.experiment import (
     HEADERLESS_MODES,
@@ -16,17 +17,6 @@ from sw_model.experiment import (
 from sw_model.network import check_ranks, read_network
 
 __all__ = ["add_experiment_options", "experiment_of", "whole"]
-
-
-def whole(text: str) -> int:
-    """A whole number of at least 1, for an argument."""
-    try:
-        number = int(text)
-    except ValueError:
-        number = 0
-    if number < 1:
-        raise argparse.ArgumentTypeError(f"must be a whole number of at least 1, not {text!r}")
-    return number
 
 
 def add_experiment_options(parser: argparse.ArgumentParser, *, optional: bool) -> None:
