@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from sw_model.chakra.files import encode_trace, parse_trace
 from sw_model.chakra.graph import build_graph, shortest_cycle
 from sw_model.chakra.messages import NodeKind, message
 from sw_model.collective.plan import Operation
@@ -138,3 +141,33 @@ def test_numbers_are_unique():
     assert wrong(compute(2, 1), compute(1, 1), compute(2, 1)) == (
         "t.et: node numbers must be unique; 2 stands twice"
     )
+
+
+WHOLE = encode_trace(
+    trace(
+        [
+            all_reduce(0, 4096, pg_name="g", involved_dim=[True, False], comm_priority=2),
+            compute(1, 5, data=[0], num_ops=7, tensor_size=9, is_cpu_op=True),
+            send(2, 1, 64, 3, control=[1]),
+            receive(3, 1, 64, 4, data=[2, 0]),
+        ]
+    )
+)
+
+
+@given(
+    st.lists(
+        st.tuples(st.integers(0, len(WHOLE) - 1), st.integers(0, 255)), min_size=1, max_size=6
+    ),
+    st.integers(0, len(WHOLE)),
+)
+def test_whatever_is_broken_is_bad_input_and_nothing_worse(changes, end):
+    data = bytearray(WHOLE[:end] if end % 3 == 0 else WHOLE)
+    for position, value in changes:
+        if position < len(data):
+            data[position] = value
+    try:
+        read = build_graph(parse_trace(bytes(data), "t.et"))
+    except InputError:
+        return
+    assert all(0 <= parent < len(read.nodes) for node in read.nodes for parent in node.parents)

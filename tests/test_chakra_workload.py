@@ -91,6 +91,9 @@ def test_wrong_groups(tmp_path):
     assert wrong(tmp_path, nodes, nodes, groups={"tp1": (0, 1)}) == (
         "w.0.et: node 0 'n0': its group must be defined, not 'tp' (did you mean 'tp1'?)"
     )
+    assert wrong(tmp_path, nodes, nodes, groups={"tp": (0, 1, 7)}) == (
+        "w.0.et: node 0 'n0': the ranks of group 'tp' must be in 0..1, not 7"
+    )
     assert wrong(tmp_path, nodes, nodes, groups={"tp": (0,)}) == (
         "w.1.et: node 0 'n0': rank 1 must be in group 'tp', which has only the ranks 0"
     )

@@ -203,6 +203,12 @@ def _check_groups(
                     f"{node}: its group must be defined, not {node.group!r}{hint}",
                     path=paths[rank],
                 )
+            if max(members) >= topology.npus:
+                raise InputError(
+                    f"{node}: the ranks of group {node.group!r} must be in "
+                    f"0..{topology.npus - 1}, not {max(members)}",
+                    path=paths[rank],
+                )
             if rank not in members:
                 raise InputError(
                     f"{node}: rank {rank} must be in group {node.group!r}, which has only the "
