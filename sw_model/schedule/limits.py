@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections import deque
 from dataclasses import dataclass, field
 from fractions import Fraction
+from typing import TYPE_CHECKING
 
-from sw_model.platform import Platform
+if TYPE_CHECKING:
+    from sw_model.platform import Platform
 
 __all__ = ["Limits", "PlannerState"]
 
