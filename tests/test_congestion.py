@@ -7,7 +7,7 @@ import time
 from fractions import Fraction
 
 import pytest
-from plan_cases import GB, dim
+from tests.plan_cases import GB, dim
 
 from sw_model.collective.cost import phase_cost
 from sw_model.collective.plan import Algorithm, Operation
