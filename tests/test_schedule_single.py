@@ -239,6 +239,16 @@ def test_balanced_knows_serial_latencies():
     assert len(candidate.extents) < 64
 
 
+def test_balanced_over_five_dims():
+    """More orders than can be listed: the bound's and a sample of the others."""
+    topology = Topology(tuple(dim(DimKind.SWITCH, 2, 16 * GB >> k) for k in range(5)))
+    collective = Collective(AR, 1 << 20, dims=tuple(range(5)))
+    instance = Instance(collective, topology, algorithms_of(topology.dims, AR, None))
+    outcome = evaluate(instance, scheduler="balanced", chunks=16)
+    assert outcome.time <= evaluate(instance, scheduler="themis", intra="scf", chunks=16).time
+    assert 0.8 < outcome.bound_utilisation <= 1
+
+
 def test_balanced_without_a_compiler(monkeypatch):
     for module in ("balanced", "native.library"):
         monkeypatch.setattr(f"sw_model.schedule.{module}.library", lambda: None)

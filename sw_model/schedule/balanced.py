@@ -15,6 +15,7 @@ depend on the machine, and then it says so (`Search.late`).
 
 from __future__ import annotations
 
+import random
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
@@ -203,12 +204,20 @@ class _Ways:
 
 
 def _orders(instance: Instance) -> Iterator[Order]:
-    """Those of the bound first, then mirrored ones, then all."""
+    """Those of the bound first, then mirrored ones, then all; of five dims and more a sample."""
     dims = [k for k, dim in enumerate(instance.topology.dims) if dim.size > 1]
     for column in instance.bound.columns:
         yield column.order
     scatters = instance.operation is not Operation.ALL_GATHER
     gathers = instance.operation is not Operation.REDUCE_SCATTER
+    if len(dims) > 4:
+        rng = random.Random(_SEED)
+        while True:
+            scatter, gather = (tuple(rng.sample(dims, len(dims))) for _ in range(2))
+            if not (scatters and gathers):
+                yield (scatter, ()) if scatters else ((), gather)
+            else:
+                yield scatter, scatter[::-1] if rng.random() < 0.5 else gather
     if not (scatters and gathers):
         for order in permutations(dims):
             yield (order, ()) if scatters else ((), order)
