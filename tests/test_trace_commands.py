@@ -407,3 +407,27 @@ def test_an_experiment_file_with_traces(folder, antiphon):
     found = run_json(antiphon, "e.yaml")
     assert found["total_ns"] == 2 * ((1 << 19) / 20 + 8)
     assert run_json(antiphon, "e.yaml", "--chunks", 4)["total_ns"] < found["total_ns"]
+
+
+def test_algorithms_by_option(folder, antiphon):
+    (folder / "n.yml").write_text(NETWORK.format(kind="Switch", npus=4))
+    write(folder, *[[all_reduce(0, 1 << 20)]] * 4)
+    arguments = ("--workload", "w", "--network", "n.yml", "--chunks", 1)
+    for semantics in ("antiphon", "astra-sim"):
+        times = {
+            name: run_json(antiphon, *arguments, "--semantics", semantics, "--algorithm", name)[
+                "total_ns"
+            ]
+            for name in ("direct", "halving-doubling", "halvingDoubling", "ring")
+        }
+        assert times["direct"] < times["halving-doubling"] < times["ring"]
+        assert times["halving-doubling"] == times["halvingDoubling"]
+    for wrong, message in (
+        ("rnig", "unknown algorithm 'rnig' (did you mean 'ring'?)"),
+        ("ring,ring", "--algorithm must name one algorithm, or one for each of the 1 dims, not 2"),
+    ):
+        assert antiphon("run", *arguments, "--algorithm", wrong) == (
+            2,
+            "",
+            f"antiphon: {message}\n",
+        )

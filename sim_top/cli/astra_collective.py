@@ -15,9 +15,26 @@ from sw_model.schedule.outcome import Outcome
 from sw_model.schedule.single import DimTraffic, Instance
 from sw_model.topology import Topology
 
-__all__ = ["astra_outcome"]
+__all__ = ["algorithms_named", "astra_outcome"]
 
 _NAMES = {"halving-doubling": "halvingDoubling", "double-binary-tree": "doubleBinaryTree"}
+
+
+def algorithms_named(text: str, dims: int) -> tuple[AlgorithmName, ...]:
+    """An algorithm for each dim, from one name for all or one for each, that tool's or ours.
+
+    Raises
+    ------
+    InputError
+        for an unknown name.
+    """
+    words = [_NAMES.get(word.strip(), word.strip()) for word in text.split(",")]
+    known = [name.value for name in AlgorithmName]
+    for word in words:
+        if word not in known:
+            raise InputError(f"unknown algorithm {word!r}{nearest(word, known)}")
+    chosen = tuple(AlgorithmName(word) for word in words)
+    return chosen * dims if len(chosen) == 1 else chosen
 
 
 def astra_outcome(
@@ -46,14 +63,7 @@ def astra_outcome(
     if arguments.chunks is not None:
         config = replace(config, splits=arguments.chunks)
     if arguments.algorithm is not None:
-        words = [_NAMES.get(word.strip(), word.strip()) for word in arguments.algorithm.split(",")]
-        known = [name.value for name in AlgorithmName]
-        for word in words:
-            if word not in known:
-                raise InputError(f"unknown algorithm {word!r}{nearest(word, known)}")
-        chosen = tuple(AlgorithmName(word) for word in words)
-        if len(chosen) == 1:
-            chosen *= len(topology.dims)
+        chosen = algorithms_named(arguments.algorithm, len(topology.dims))
         config = replace(config, algorithms={**config.algorithms, asked.operation: chosen})
     config.check_dims(len(topology.dims))
     size = asked.elements * asked.element_bytes

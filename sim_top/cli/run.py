@@ -38,7 +38,7 @@ def _on_ideal_endpoints(experiment: Experiment, arguments: argparse.Namespace) -
     has, or where the network is given by itself and is none that the platform's engines can be."""
     if arguments.semantics != "antiphon" or arguments.latency_model != "overlapped":
         return True
-    if arguments.system is not None:
+    if arguments.system is not None or arguments.algorithm is not None:
         return True
     if arguments.experiment is not None:
         return False

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from sim_top.cli.frame import Output, write_whole
 from sim_top.cli.warnings import warn, warn_of_keys
+from sw_model.collective.plan import Operation
 from sw_model.errors import InputError
 from sw_model.topology import Topology
 
@@ -33,6 +34,11 @@ def add_trace_options(parser: argparse.ArgumentParser) -> None:
         choices=SEMANTICS,
         default="antiphon",
         help="whose cost rules (default antiphon)",
+    )
+    parser.add_argument(
+        "--algorithm",
+        metavar="NAME",
+        help="one for all dims, or a list with one for each; on ideal endpoints",
     )
     parser.add_argument(
         "--trace",
@@ -156,6 +162,16 @@ def _replay(
     config = system or SystemConfig(splits=schedule.chunks)
     if arguments.chunks is not None:
         config = replace(config, splits=arguments.chunks)
+    if arguments.algorithm is not None:
+        from sim_top.cli.astra_collective import algorithms_named
+
+        chosen = algorithms_named(arguments.algorithm, len(workload.topology.dims))
+        if len(chosen) != len(workload.topology.dims):
+            raise InputError(
+                "--algorithm must name one algorithm, or one for each of the "
+                f"{len(workload.topology.dims)} dims, not {len(chosen)}"
+            )
+        config = replace(config, algorithms=dict.fromkeys(Operation, chosen))
     with output.progress("TLM") as progress:
         result = replay_trace(
             workload,
