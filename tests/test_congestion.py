@@ -7,7 +7,6 @@ import time
 from fractions import Fraction
 
 import pytest
-from tests.plan_cases import GB, dim
 
 from sw_model.collective.cost import phase_cost
 from sw_model.collective.plan import Algorithm, Operation
@@ -17,6 +16,7 @@ from sw_model.congestion.routes import link_capacity, mesh_shape, ring_place, ro
 from sw_model.errors import InputError
 from sw_model.schedule.group import group_topology
 from sw_model.topology import DimKind, Topology
+from tests.plan_cases import GB, dim
 
 AR, RS, AG, A2A = (
     Operation.ALL_REDUCE,
