@@ -150,8 +150,8 @@ def test_cosim_json() -> None:
     result = CosimResult(
         full_size=(run("baseline"), run("themis")),
         scale=Fraction(1, 64),
-        tlm=run("tlm"),
-        rtl=run("rtl"),
+        tlm=(run("baseline, TLM"), run("themis, TLM")),
+        rtl=(run("baseline, RTL"), run("themis, RTL")),
         crosscheck=crosscheck(1000),
         cycles_simulated=600,
         seconds=1.5,
@@ -162,7 +162,9 @@ def test_cosim_json() -> None:
     assert report["scale"] == "1/64"
     assert list(report["full_size"]) == ["baseline", "themis"]
     assert report["crosscheck"]["ok"] is True
-    assert report["total_ns"] == report["tlm"]["total_ns"] == 800.0
+    assert report["total_ns"] == 800.0
+    assert report["tlm"]["themis, TLM"]["total_ns"] == 800.0
+    assert list(report["rtl"]) == ["baseline, RTL", "themis, RTL"]
 
 
 def test_to_ns_is_exact_to_a_picosecond() -> None:
@@ -187,7 +189,8 @@ def test_tables() -> None:
         "16 ns",
         "exposed communication",
         "50.0%",
-        "themis, busy",
+        "dim 1, Ring 4: utilisation",
+        "sent per NPU",
         "8 kB",
         "+100.00%",
         "port 3 of rank 2 differs",
