@@ -64,6 +64,7 @@ def test_derived():
     ("change", "message"),
     [
         ({"flit_bytes": 8}, "flit_bytes must be a power of two of at least 16, not 8"),
+        ({"flit_bytes": 256}, "flit_bytes must be at most 128, not 256"),
         ({"dims": ()}, "dims must be 1 to 15 dims, not 0"),
         ({"sram_flits": 0}, "sram_flits must be a positive integer, not 0"),
         (

@@ -46,7 +46,8 @@ class AceParameters:
 
     Parameters
     ----------
-    flit_bytes : width of every port, of the SRAM banks and of memory beats
+    flit_bytes : width of every port, of the SRAM banks and of memory beats; a power of two in
+        16..128
     dims : one :class:`DimParameters` per dim
     sram_flits, sram_banks : capacity, and banks (a power of two) it is spread over
     buffers : buffers that the SRAM is cut into by the planner, 1 to 256
@@ -90,6 +91,8 @@ class AceParameters:
 
     def __post_init__(self) -> None:
         flit_layout(self.flit_bytes)  # refuses a bad width
+        if self.flit_bytes > 128:  # records and steps count the bytes of a last flit in 8 bits
+            raise ValueError(f"flit_bytes must be at most 128, not {self.flit_bytes!r}")
         if not 1 <= len(self.dims) <= 15:
             raise ValueError(f"dims must be 1 to 15 dims, not {len(self.dims)!r}")
         for name in (
