@@ -1,29 +1,21 @@
 """A dim engine between two SRAM models, a link and a scoreboard."""
 
-from typing import Any
-
 import cocotb
 import numpy as np
 
-from rtl.ace.layouts import Op, RecordKind, RxStep, TxStep
-from rtl.ace.status import DimEvents, DimStatus, WaitCause
+from rtl.ace.status import WaitCause
 from rtl.common.packet import DataType, PacketHeader
 from sw_model.endpoint.timing import ACE_TIMING
 from testbenches import parameters, random_generator, seed
-from testbenches.ace_memories import SramReadPort, SramWritePort
+from testbenches.ace_dim_engine import HEAD, LAST, EngineBench
 from testbenches.ace_records import encode
-from testbenches.bench import Bench, Part
 from testbenches.streams import (
-    StreamMonitor,
-    StreamSink,
-    StreamSource,
     always,
     random_stalls,
     stall_pattern,
 )
 
 _DATA = (1 << 128) - 1
-_HEAD, _LAST = 1 << 128, 1 << 129
 _T = ACE_TIMING
 
 
@@ -33,121 +25,10 @@ def _flit_sum(a: int, b: int) -> int:
     return int.from_bytes((x + y).astype("<u4").tobytes(), "little")
 
 
-class _Signals(Part):
-    """The engine's single wires: scoreboard answers, grants, and when pulses were seen."""
-
-    def __init__(self, dut):
-        self.dut = dut
-        self.filled = True
-        self.freed = True
-        self.grants: set[int] = set()
-        self.seen: dict[str, list[int]] = {"grant": [], "fill": [], "release": []}
-        self.buffers: dict[str, list[int]] = {"fill": [], "release": []}
-        self.status: Any = None
-        self.counts = dict.fromkeys((name for name, _ in DimEvents.as_shape()), 0)
-        for name in ("filled__ok", "freed__ok", "granted"):
-            getattr(dut, name).value = 0
-
-    def drive(self, cycle):
-        self.dut.filled__ok.value = int(self.filled)
-        self.dut.freed__ok.value = int(self.freed)
-        self.dut.granted.value = int(cycle in self.grants)
-
-    def sample(self, cycle):
-        if int(self.dut.grant.value):
-            self.seen["grant"].append(cycle)
-        for kind in ("fill", "release"):
-            if int(getattr(self.dut, f"{kind}__valid").value):
-                self.seen[kind].append(cycle)
-                self.buffers[kind].append(int(getattr(self.dut, f"{kind}__buffer").value))
-        self.status = DimStatus.from_bits(int(self.dut.status.value))
-        events = DimEvents.from_bits(int(self.dut.events.value))
-        for name in self.counts:
-            self.counts[name] += int(events[name])
-
-
-class _Engine:
-    def __init__(self, dut, *, stalls=0.0):
-        self.dut = dut
-        bits = parameters()["address_bits"]
-        self.bench = Bench(dut)
-
-        def pauses(number):
-            return random_stalls(seed() + number, stalls)
-
-        self.sram = {a: (a * 0x9E3779B97F4A7C15F39CC0605CEDC835) & _DATA for a in range(1 << bits)}
-        self.signals = self.bench.add(_Signals(dut))
-        self.ops = self.bench.add(StreamSource(dut, "op"))
-        self.source = self.bench.add(StreamSource(dut, "i", stalls=pauses(1)))
-        self.sink = self.bench.add(StreamSink(dut, "o", stalls=pauses(2)))
-        self.tx_read = self.bench.add(SramReadPort(dut, "tx_read", self.sram, stalls=pauses(3)))
-        self.rx_read = self.bench.add(SramReadPort(dut, "rx_read", self.sram, stalls=pauses(4)))
-        self.tx_write = self.bench.add(
-            SramWritePort(dut, "tx_write", self.sram, address_bits=bits, stalls=pauses(5))
-        )
-        self.rx_write = self.bench.add(
-            SramWritePort(dut, "rx_write", self.sram, address_bits=bits, stalls=pauses(6))
-        )
-        for name in ("op", "i", "o", "tx_read__request", "tx_write__request", "rx_write__request"):
-            self.bench.add(StreamMonitor(dut, name))
-        for kind in ("tx", "rx"):
-            getattr(dut, f"{kind}_program__valid").value = 0
-
-    async def begin(self, sends=(), receives=()):
-        """Reset and write the programs, from step 0 on."""
-        await self.bench.reset()
-        for kind, layout, steps in (("tx", TxStep, sends), ("rx", RxStep, receives)):
-            for index, step in enumerate(steps):
-                getattr(self.dut, f"{kind}_program__valid").value = 1
-                getattr(self.dut, f"{kind}_program__index").value = index
-                default = {"last_bytes": 16} if kind == "tx" else {}
-                word = encode(layout, default | step)
-                getattr(self.dut, f"{kind}_program__step").value = word
-                await self.bench.step()
-            getattr(self.dut, f"{kind}_program__valid").value = 0
-
-    def op(self, sends=0, receives=0, *, tx=0, rx=0, source=0, destination=0, **values):
-        default = {"kind": RecordKind.OP, "data_type": DataType.INT32, "collective": 9}
-        default |= {"tx_program": tx, "tx_count": sends, "rx_program": rx, "rx_count": receives}
-        default |= {"source_address": source, "destination_address": destination}
-        self.ops.send([encode(Op, default | values)])
-
-    def message(self, op, step, flits, *, packet=None, sequence=0):
-        """Queue a message at the input, cut into packets."""
-        packet = packet or len(flits)
-        for begin in range(0, len(flits), packet):
-            part = flits[begin : begin + packet]
-            values = {"op": op, "step": step, "sequence": sequence + begin}
-            values |= {"length": 16 * len(part), "last": int(begin + packet >= len(flits))}
-            self.source.send([encode(PacketHeader, values) | _HEAD])
-            self.source.send(
-                [flit | (_LAST if i == len(part) - 1 else 0) for i, flit in enumerate(part)]
-            )
-
-    async def ended(self, count, limit=3000):
-        await self.bench.until(
-            lambda: len(self.signals.seen["fill"]) == count,
-            limit=limit,
-            stuck=f"{len(self.signals.seen['fill'])} of {count} ops ended: {self.signals.status}",
-        )
-        await self.bench.step(3)
-
-    def packets(self):
-        """What was sent: (header, payload) per packet."""
-        out: list[tuple[Any, list[int]]] = []
-        for flit in self.sink.items:
-            if flit & _HEAD:
-                out.append((PacketHeader.from_bits(flit & _DATA), []))
-                assert not flit & _LAST
-            else:
-                out[-1][1].append(flit & _DATA)
-        return out
-
-
 @cocotb.test()
 async def one_message_cycle_by_cycle(dut):
     """From the record to the flits, and from the last flit to the end of the op."""
-    t = _Engine(dut)
+    t = EngineBench(dut)
     t.signals.grants = {0}
     await t.begin([{"offset": 3, "length": 4, "step": 5, "configuration": 77}])
     t.op(1, source=32, source_epoch=0, destination=64, traffic_class=2)
@@ -165,13 +46,13 @@ async def one_message_cycle_by_cycle(dut):
     assert (head.op, head.step, head.sequence, head.length, head.last) == (0, 5, 0, 64, 1)
     assert (head.traffic_class, head.data_type, head.collective) == (2, DataType.INT32, 9)
     assert head.configuration == 77
-    assert t.sink.items[-1] & _LAST
+    assert t.sink.items[-1] & LAST
 
 
 @cocotb.test()
 async def a_message_is_cut_into_packets(dut):
     """Headers in band, no bubble, the last packet's bytes."""
-    t = _Engine(dut)
+    t = EngineBench(dut)
     t.signals.grants = {0}
     limit = parameters()["packet_flits"]
     await t.begin([{"offset": 0, "length": 2 * limit + 1, "last_bytes": 3}])
@@ -188,7 +69,7 @@ async def a_message_is_cut_into_packets(dut):
 @cocotb.test()
 async def no_bubble_between_messages(dut):
     """Messages of one op with two flits or more follow one another without a gap."""
-    t = _Engine(dut)
+    t = EngineBench(dut)
     t.signals.grants = {0}
     lengths = (2, 3, 2, 2, 4, 2)
     await t.begin([{"offset": 8 * n, "length": length} for n, length in enumerate(lengths)])
@@ -203,7 +84,7 @@ async def no_bubble_between_messages(dut):
 @cocotb.test()
 async def one_flit_messages_of_several_ops(dut):
     """With enough contexts even the shortest messages leave no gap; oldest op first."""
-    t = _Engine(dut)
+    t = EngineBench(dut)
     contexts = parameters()["contexts"]
     t.signals.grants = set(range(contexts))
     await t.begin([{"offset": n, "length": 1, "step": n} for n in range(4)])
@@ -224,7 +105,7 @@ async def waits_for_its_grant(dut):
     """A grant in cycle g lets the header out at g + granted + transmit; grants count ahead."""
     if not parameters()["grants"]:
         return
-    t = _Engine(dut)
+    t = EngineBench(dut)
     await t.begin([{"offset": 0, "length": 2}])
     t.op(1)
     await t.bench.step(30)
@@ -245,7 +126,7 @@ async def waits_for_its_grant(dut):
 @cocotb.test()
 async def ops_pass_one_another_only_with_grants(dut):
     """The older op waits for data. With grants a younger one goes first, without it waits too."""
-    t = _Engine(dut)
+    t = EngineBench(dut)
     if parameters()["contexts"] < 2:
         return
     t.signals.grants = {0, 1}
@@ -266,7 +147,7 @@ async def ops_pass_one_another_only_with_grants(dut):
 @cocotb.test()
 async def received_flits_are_reduced_and_stored(dut):
     """Into the source in place, or into the destination; at the cycle they must be written."""
-    t = _Engine(dut)
+    t = EngineBench(dut)
     receives = [
         {"reduce": 1, "offset": 2, "write_offset": 2, "length": 3},
         {"reduce": 1, "offset": 6, "write_offset": 1, "into_destination": 1, "length": 3},
@@ -297,7 +178,7 @@ async def received_flits_are_reduced_and_stored(dut):
 @cocotb.test()
 async def chases_what_arrives(dut):
     """A forwarded message follows the arriving one, flit by flit, at a fixed distance."""
-    t = _Engine(dut)
+    t = EngineBench(dut)
     t.signals.grants = {0}
     n = parameters()["packet_flits"]
     await t.begin(
@@ -325,7 +206,7 @@ async def chases_what_arrives(dut):
 @cocotb.test()
 async def copies_what_it_sends(dut):
     """``copy`` also writes the flits to the destination buffer; the op ends when they are there."""
-    t = _Engine(dut)
+    t = EngineBench(dut)
     t.signals.grants = {0}
     await t.begin([{"offset": 1, "length": 6, "copy": 1, "copy_offset": 10}])
     t.op(1, source=8, destination=100)
@@ -340,7 +221,7 @@ async def copies_what_it_sends(dut):
 @cocotb.test()
 async def a_stalled_link_stops_reading(dut):
     """Exactly ``run_ahead`` flits are taken up in front of a link that takes none."""
-    t = _Engine(dut)
+    t = EngineBench(dut)
     t.signals.grants = {0}
     t.sink.stalls = always()
     await t.begin([{"offset": 0, "length": 12}])
@@ -356,7 +237,7 @@ async def a_stalled_link_stops_reading(dut):
 @cocotb.test()
 async def a_message_for_an_op_to_come_waits(dut):
     """It is not lost and not written; it goes on when the op starts."""
-    t = _Engine(dut)
+    t = EngineBench(dut)
     t.signals.filled = False
     await t.begin([], [{"write_offset": 0, "into_destination": 1, "length": 2}])
     t.message(0, 0, [5, 6])
@@ -376,7 +257,7 @@ async def a_message_for_an_op_to_come_waits(dut):
 @cocotb.test()
 async def ops_start_in_order_when_all_is_there(dut):
     """Source, destination and context, each named while it is missing."""
-    t = _Engine(dut)
+    t = EngineBench(dut)
     contexts = parameters()["contexts"]
     await t.begin([], [{"write_offset": 0, "into_destination": 1, "length": 1}])
     t.signals.freed = False
@@ -403,7 +284,7 @@ async def ops_start_in_order_when_all_is_there(dut):
 @cocotb.test()
 async def an_empty_op_just_passes_its_buffer_on(dut):
     """No step at all."""
-    t = _Engine(dut)
+    t = EngineBench(dut)
     await t.begin()
     t.op(source=1, destination=2)
     await t.ended(1)
@@ -414,7 +295,7 @@ async def an_empty_op_just_passes_its_buffer_on(dut):
 @cocotb.test()
 async def packets_of_two_ops_interleave(dut):
     """Packets of two messages in turn, as a network may deliver them, all go to their places."""
-    t = _Engine(dut)
+    t = EngineBench(dut)
     if parameters()["contexts"] < 2:
         return
     await t.begin([], [{"write_offset": 0, "into_destination": 1, "length": 4}])
@@ -424,8 +305,8 @@ async def packets_of_two_ops_interleave(dut):
     for begin in (0, 2):
         for op in (0, 1):
             values = {"op": op, "sequence": begin, "length": 32, "last": int(begin == 2)}
-            t.source.send([encode(PacketHeader, values) | _HEAD])
-            t.source.send([100 * op + begin, 100 * op + begin + 1 | _LAST])
+            t.source.send([encode(PacketHeader, values) | HEAD])
+            t.source.send([100 * op + begin, 100 * op + begin + 1 | LAST])
     await t.ended(2)
     assert [t.sram[32 + i] for i in range(4)] == [0, 1, 2, 3]
     assert [t.sram[64 + i] for i in range(4)] == [100, 101, 102, 103]
@@ -434,7 +315,7 @@ async def packets_of_two_ops_interleave(dut):
 @cocotb.test()
 async def random_ops(dut):
     """Random steps, messages and stalls; every message, write and end against a model."""
-    t = _Engine(dut, stalls=0.3)
+    t = EngineBench(dut, stalls=0.3)
     rng = random_generator("dim_engine")
     receives, sends = [], []
     for _ in range(8):

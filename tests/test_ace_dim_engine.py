@@ -57,6 +57,15 @@ def test_dim_engine(contexts, grants):
     )
 
 
+def test_nothing_passes_an_all_gather():
+    parameters = {"contexts": 2, "grants": False, "address_bits": 11, "packet_flits": 8}
+    simulate(
+        DimEngine(parameters=_parameters(2, False), dim=0),
+        testbench="testbenches.tb_ace_gather",
+        parameters=parameters,
+    )
+
+
 def test_signatures():
     members = DimEngine(parameters=_parameters(2), dim=0).signature.members
     flows = {name: members[name].flow for name in ("op", "o", "i", "grant", "granted", "tx_read")}

@@ -147,7 +147,6 @@ class RxUnit(wiring.Component):
             program_read.en.eq(self.i.valid & self.i.payload.head & self.i.ready),
             self.closing.valid.eq(program_read.en & header.last),
             self.closing.context.eq(self.lookup.context),
-            self.closing.step.eq(header.step),
         ]
         with m.If(move):
             m.d.sync += full.eq(self.i.valid & self.i.ready)

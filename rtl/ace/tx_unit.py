@@ -40,8 +40,8 @@ class TxUnit(wiring.Component):
 
     Without grants (FRED dims) no op passes an older one that has messages left: all inputs of a
     switch must send in one order (3-fred *Control*, 6). Behind an op that receives more messages
-    than it sends (an all-gather), nothing is sent before the last packet of its last message has
-    begun to arrive: each of its flows has one input, so a quick rank could else multicast a later
+    than it sends (an all-gather), nothing is sent before the last packet of each of its messages
+    has begun to arrive: each of its flows has one input, so a quick rank could else multicast a later
     op, which ranks that cannot start it yet would hold in front of what they wait for
     (docs/plan.md).
 
@@ -346,19 +346,20 @@ class TxUnit(wiring.Component):
         return found, take, chosen, step_read.data
 
     def _gathering(self, m):
-        """By context, whether an op runs there behind which nothing may be sent yet."""
+        """By context, whether an op runs there behind which nothing may be sent yet: one that
+        receives more messages than it sends, until the last packet of each has begun to arrive,
+        in whatever order (the flows of an all-gather race)."""
+        missing = Signal(data.ArrayLayout(unsigned(8), self.contexts))
         gathering = Signal(self.contexts)
-        expected = Signal(data.ArrayLayout(unsigned(8), self.contexts))
+        closing, start = self.closing, self.start
         for context in range(self.contexts):
-            closing, start = self.closing, self.start
-            last = closing.step + 1 == expected[context]
-            with m.If(closing.valid & (closing.context == context) & last):
-                m.d.sync += gathering[context].eq(0)
+            here = closing.valid & (closing.context == context) & gathering[context]
+            with m.If(here):
+                m.d.sync += missing[context].eq(missing[context] - 1)
             with m.If(start.valid & (start.context == context)):
-                m.d.sync += [
-                    gathering[context].eq(start.rx_count > start.tx_count),
-                    expected[context].eq(start.rx_count),
-                ]
+                gathers = start.rx_count > start.tx_count
+                m.d.sync += missing[context].eq(Mux(gathers, start.rx_count, 0))
+            m.d.comb += gathering[context].eq(missing[context] != 0)
         return gathering
 
     def _output(self, m, reader):

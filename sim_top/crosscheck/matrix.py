@@ -98,6 +98,7 @@ _OTHERS = (
     ("fred 4", ((_FRED, 4, 20, 24),)),
     ("fred 4 x ring 2", ((_FRED, 4, 20, 24), (_RING, 2, 10, 100))),
     ("ring 3 x fred 5", ((_RING, 3, 12, 50), (_FRED, 5, 20, 16))),
+    ("fred 3 x fred 2", ((_FRED, 3, 20, 16), (_FRED, 2, 5, 16))),
     ("ring 2 x ring 2 x fred 2", ((_RING, 2, 20, 8), (_RING, 2, 15, 16), (_FRED, 2, 10, 24))),
 )
 _SCHEDULES = (

@@ -2,8 +2,8 @@
 patterns).
 
 All-reduce is one flow. Reduce-scatter is P reduce flows in series, flow j giving coordinate j its
-shard; all-gather is P multicast flows in series, the sender hearing itself too, so that all ports
-see the same packets in the same order.
+shard; all-gather is P multicast flows, one from each coordinate, which take their turns at the
+switch as they come; the sender hears itself too, so every port hears all of them.
 """
 
 from __future__ import annotations

@@ -31,7 +31,8 @@ class Op:
     Attributes
     ----------
     number : on its dim, since reset
-    heard : FRED dims: cycle from which on the last packet of the last message is arriving
+    begun : FRED dims: cycle from which on the last packet of every known message is arriving
+    heard : the same once all its messages are known
     held : cycle from which its next send step is known to the transmit unit
     ready : cycle from which its next send step may be chosen
     first, last : by receive step, cycles in which its first and last flit are written
@@ -39,7 +40,7 @@ class Op:
     """
 
     __slots__ = (
-        "collective", "first", "heard", "held", "last", "left", "next", "number", "ready",
+        "begun", "collective", "first", "heard", "held", "last", "left", "next", "number", "ready",
         "receiving", "record", "sends", "start", "written",
     )  # fmt: skip
 
@@ -55,6 +56,7 @@ class Op:
         self.ready = NEVER
         self.held = NEVER
         self.start = NEVER
+        self.begun = 0
         self.heard = NEVER
         self.first = [NEVER] * program.receives
         self.last = [NEVER] * program.receives
@@ -282,7 +284,7 @@ class DimEngine:
 
     def _in_order(self, cycle: int) -> list[Op]:
         """On a FRED dim, the only op that may send: the oldest with messages left, but nothing
-        behind an all-gather whose last message has not begun to arrive (docs/plan.md)."""
+        behind an all-gather of which a message has not begun to arrive (docs/plan.md)."""
         for op in self._live:
             if op.next < len(op.sends):
                 return [op]
@@ -326,13 +328,16 @@ class DimEngine:
         op.first[step] = first
         op.last[step] = last
         op.receiving -= 1
-        if self._granted is None and step == len(op.first) - 1:
+        if self._granted is None:
             # A header is one flit ahead of the first payload flit of its packet.
             before = (flits - 1) // self._packet_flits * self._packet_flits
-            begun = last - (flits - 1 - before) if before else first
-            op.heard = begun - self.timing.receive
-            if self._free != NEVER:
-                self._look(op.heard if op.heard > self._free else self._free)
+            begun = (last - (flits - 1 - before) if before else first) - self.timing.receive
+            if begun > op.begun:
+                op.begun = begun
+            if not op.receiving:
+                op.heard = op.begun
+                if self._free != NEVER:
+                    self._look(op.heard if op.heard > self._free else self._free)
         if last > op.written:
             op.written = last
         if op.next < len(op.sends):

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 from sw_model.collective.plan import BufferUse, CollectivePlan, RankSteps
 from sw_model.collective.steps import geometry_of, load_pieces, rank_steps, store_pieces
 from sw_model.endpoint.counters import DimCounters, RankCounters
+from sw_model.errors import InputError
 from sw_model.platform import EngineParameters
 
 __all__ = ["RECORD_BYTES", "OpProgram", "ProgramCompiler", "Record", "Send", "Unit", "link_flits"]
@@ -150,7 +151,13 @@ class ProgramCompiler:
             self._bases.append(self._bases[-1] + partition.buffers)
 
     def compile(self, plan: CollectivePlan) -> tuple[list[Record], RankCounters]:
-        """Records of one collective, without the closing ``END``, and what they will count."""
+        """Records of one collective, without the closing ``END``, and what they will count.
+
+        Raises
+        ------
+        InputError
+            where a step program is longer than the program memory.
+        """
         size = plan.collective.element_bytes
         flit = self.engine.flit_bytes
         ops: dict[tuple, OpProgram] = {}
@@ -269,10 +276,10 @@ class ProgramCompiler:
                     memory[1].clear()
                 ops.clear()
                 if not self._write(plan, dim, steps, records):
-                    raise ValueError(
-                        f"program_steps must be at least "
-                        f"{max(len(steps.sends), len(steps.receives))} on dim {dim + 1}, "
-                        f"not {self.engine.program_steps!r}"
+                    raise InputError(
+                        f"an op on dim {dim + 1} has "
+                        f"{max(len(steps.sends), len(steps.receives))} steps, and the program "
+                        f"memory {self.engine.program_steps}: raise engine.program_steps"
                     )
             program = ops[key] = self.op_program(plan, steps, size)
         source, destination = slot.source, slot.destination

@@ -31,7 +31,7 @@ class Rules:
     private_contexts : contexts belong to a (class, dim) and take ops in plan order; broken, the
         dims of a class share ``contexts`` and whoever is first takes one
     gather_order : behind an all-gather through a switch, a rank sends nothing of a later op before
-        the header of the last message of the all-gather has come in; broken, it does
+        the headers of all messages of the all-gather have come in; broken, it does
     grants : a message waits for its receiver's op; broken, it is sent at once, and when its op has
         not started at the receiver it blocks the link
     """
