@@ -16,27 +16,61 @@ from sw_model.topology import DimKind, Topology
 __all__ = ["EngineParameters", "LinkParameters", "MemoryParameters", "Partition", "Platform"]
 
 
+_RATE_ERROR = Fraction(1, 100)
+"""Largest relative error of a link's rate against the bandwidth asked for."""
+
+
+_SRAM_FLITS = 1 << 20  # what an SRAM address of the RTL reaches
+
+
+def _power_of_two(value: int) -> bool:
+    return value >= 1 and not value & (value - 1)
+
+
+def _check_range(name: str, value: int, lowest: int, highest: int | None) -> None:
+    if value < lowest or (highest is not None and value > highest):
+        rule = f"at least {lowest}" if highest is None else f"in {lowest}..{highest}"
+        raise ValueError(f"{name} must be {rule}, not {value!r}")
+
+
 @dataclass(frozen=True)
 class Partition:
-    """SRAM buffers of one position: ``buffers`` of ``flits`` each (2-ace: fixed-size pages)."""
+    """SRAM buffers of one position: ``buffers`` of ``flits`` each (2-ace: fixed-size pages).
+
+    Raises
+    ------
+    ValueError
+        where there is no buffer, or no flit in it.
+    """
 
     buffers: int
     flits: int
 
+    def __post_init__(self) -> None:
+        for name in ("buffers", "flits"):
+            _check_range(name, getattr(self, name), 1, None)
+
 
 @dataclass(frozen=True)
 class EngineParameters:
-    """Capacity of one ACE engine.
+    """Capacity of one ACE engine. The rules are those of the RTL's parameters.
 
     Parameters
     ----------
-    flit_bytes : width of every port and of the SRAM banks
-    contexts : FSM contexts of each dim (of each class on it)
-    partitions : by position; the last is the terminal partition
-    sram_banks : one-read-one-write banks, interleaved by flit
-    packet_bytes : largest payload of a packet
-    program_steps : send steps, and receive steps, that a dim's program memory holds
-    queue_depth : records that wait in front of each unit
+    flit_bytes : width of every port and of the SRAM banks, a power of two in 16..128
+    contexts : FSM contexts of each dim (of each class on it), a power of two, at most 128
+    partitions : by position; the last is the terminal partition. At least two, with at most 256
+        buffers and 2**20 flits in all
+    sram_banks : one-read-one-write banks, interleaved by flit; a power of two
+    packet_bytes : largest payload of a packet, a multiple of ``flit_bytes`` below 65536
+    program_steps : send steps, and receive steps, that a dim's program memory holds, 1 to 4096
+    queue_depth : records that wait in front of each unit, 1 to 64: the buffers' uses are counted
+        modulo 256, and few enough of them may be under way that no two look alike
+
+    Raises
+    ------
+    ValueError
+        for parameters out of range.
     """
 
     flit_bytes: int = 16
@@ -51,6 +85,37 @@ class EngineParameters:
     packet_bytes: int = 4096
     program_steps: int = 256
     queue_depth: int = 8
+
+    def __post_init__(self) -> None:
+        if not _power_of_two(self.flit_bytes) or not 16 <= self.flit_bytes <= 128:
+            raise ValueError(f"flit_bytes must be a power of two in 16..128, not {self.flit_bytes}")
+        if not _power_of_two(self.contexts) or self.contexts > 128:
+            raise ValueError(
+                f"contexts must be a power of two of at most 128, not {self.contexts!r}"
+            )
+        if not _power_of_two(self.sram_banks) or self.sram_banks > _SRAM_FLITS:
+            raise ValueError(
+                f"sram_banks must be a power of two of at most 2**20, not {self.sram_banks!r}"
+            )
+        if self.packet_bytes % self.flit_bytes or not 0 < self.packet_bytes < 1 << 16:
+            raise ValueError(
+                f"packet_bytes must be a multiple of {self.flit_bytes} below 65536, "
+                f"not {self.packet_bytes!r}"
+            )
+        _check_range("program_steps", self.program_steps, 1, 4096)
+        _check_range("queue_depth", self.queue_depth, 1, 64)
+        if len(self.partitions) < 2:
+            raise ValueError(f"partitions must be at least two, not {len(self.partitions)}")
+        if self.buffer_count > 256:
+            raise ValueError(
+                f"partitions must have at most 256 buffers in all, not {self.buffer_count}"
+            )
+        flits = sum(p.buffers * p.flits for p in self.partitions)
+        if -(-flits // self.sram_banks) * self.sram_banks > _SRAM_FLITS:
+            raise ValueError(
+                f"partitions must have at most 2**20 flits in all, in whole rows of "
+                f"{self.sram_banks} banks, not {flits}"
+            )
 
     @property
     def chunk_flits(self) -> int:
@@ -73,12 +138,24 @@ class LinkParameters:
 
 @dataclass(frozen=True)
 class MemoryParameters:
-    """The memory beside an NPU: cycles from request to first beat, and from write to its
-    acknowledgement; one beat per cycle in each direction."""
+    """The memory beside an NPU: cycles from request to first beat, at least 2, and from write to
+    its acknowledgement, at least 1; one beat per cycle in each direction. It has ``words`` beats,
+    at most 2**26.
+
+    Raises
+    ------
+    ValueError
+        for parameters out of range.
+    """
 
     read_latency: int = 64
     write_latency: int = 32
     words: int = 1 << 16
+
+    def __post_init__(self) -> None:
+        _check_range("read_latency", self.read_latency, 2, 1 << 16)
+        _check_range("write_latency", self.write_latency, 1, 1 << 12)
+        _check_range("words", self.words, 1, 1 << 26)
 
 
 @dataclass(frozen=True)
@@ -115,14 +192,15 @@ class Platform:
         clock_hz: int = 1_250_000_000,
         engine: EngineParameters | None = None,
         memory: MemoryParameters | None = None,
-        rate_denominator: int = 64,
+        rate_denominator: int = 1024,
     ) -> Platform:
         """Derive link rates and latencies in cycles from bandwidths and picoseconds.
 
         Raises
         ------
         ValueError
-            where a dim is faster than one flit per cycle, or is of a kind without RTL.
+            where a dim is faster than one flit per cycle or too slow for a rate of the RTL, or is
+            of a kind without RTL.
         """
         engine = engine or EngineParameters()
         port = Fraction(engine.flit_bytes * clock_hz)
@@ -138,7 +216,14 @@ class Platform:
                     f"the bandwidth of dim {number} must be at most one flit per cycle "
                     f"({float(port) / 1e9:g} GB/s), not {float(dim.bandwidth) / 1e9:g} GB/s"
                 )
-            rate = (dim.bandwidth / port).limit_denominator(rate_denominator)
+            wanted = dim.bandwidth / port
+            rate = wanted.limit_denominator(rate_denominator)
+            if not rate or abs(rate / wanted - 1) > _RATE_ERROR:
+                raise ValueError(
+                    f"the bandwidth of dim {number} must be within 1 % of a multiple of 1/d flits "
+                    f"per cycle with d at most {rate_denominator} ({float(port) / 1e9:g} GB/s is "
+                    f"one), not {float(dim.bandwidth) / 1e9:g} GB/s"
+                )
             latency = -(-dim.latency_ps * clock_hz // 10**12)
             links.append(LinkParameters(rate=rate, latency=max(1, latency)))
         return cls(

@@ -167,3 +167,17 @@ def test_link_rates_and_latencies_follow_from_the_description() -> None:
     where = platform(RING, FRED)
     assert [link.rate for link in where.links] == [Fraction(1), Fraction(3, 4)]
     assert [link.latency for link in where.links] == [20, 30]  # cycles of 0.8 ns
+
+
+@pytest.mark.parametrize("bandwidth", [Fraction(10**6), Fraction(15 * 10**6)])
+def test_a_bandwidth_without_a_rate_is_refused(bandwidth: Fraction) -> None:
+    """Below a flit in 1024 cycles nothing comes near."""
+    slow = replace(RING, bandwidth=bandwidth)
+    with pytest.raises(ValueError, match=r"^the bandwidth of dim 1 must be within 1 % of a "):
+        Platform.from_topology(Topology((slow,)))
+
+
+def test_slow_links_have_exact_rates() -> None:
+    slow = replace(RING, bandwidth=Fraction(100 * 10**6))
+    (link,) = Platform.from_topology(Topology((slow,))).links
+    assert link.rate == Fraction(1, 200)

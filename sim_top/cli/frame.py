@@ -185,20 +185,28 @@ class _Bar:
 
 
 def write_whole(path: Path, contents: bytes) -> None:
-    """Write a file so that it is never seen half-written.
+    """Write a file so that it is never seen half-written. A link is followed, and what is no
+    regular file (a device, a pipe) is written to, not replaced.
 
     Raises
     ------
     InputError
         where it cannot be written.
     """
-    partial = path.with_name(f".{path.name}.{os.getpid()}")
+    target = Path(os.path.realpath(path))
+    partial = None
     try:
+        if target.exists() and not target.is_file():
+            target.write_bytes(contents)
+            return
+        partial = target.with_name(f".{target.name}.{os.getpid()}")
         partial.write_bytes(contents)
-        partial.replace(path)
-    except OSError as error:
-        partial.unlink(missing_ok=True)
-        raise InputError(f"cannot be written: {error.strerror}", path=path) from None
+        partial.replace(target)
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else str(error)
+        if partial is not None and partial.is_file():
+            partial.unlink()
+        raise InputError(f"cannot be written: {reason}", path=path) from None
 
 
 def _usage() -> str:
