@@ -317,11 +317,13 @@ class FredSwitch:
         for step in steps:
             first = last + self.timing.go
             second, last = first + 1, first + flits - 1
+            taken = first
             for port in outputs:
                 after, end, _ = port.down.message(first, flits)
-                second, last = max(second, after), max(last, end)
+                taken, second = max(taken, port.down.first), max(second, after)
+                last = max(last, end)
             if step == steps[-1]:
-                messages = [port.pop(port.down.first) for port in inputs]
+                messages = [port.pop(taken) for port in inputs]
                 last = max(last, *(message.last for message in messages))
             for port in outputs:
                 port.down.stretch(last)
