@@ -1,0 +1,60 @@
+"""Where a command may write: checked before long work begins, not after it."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from pathlib import Path
+
+from sw_model.errors import InputError
+
+__all__ = ["check_file", "check_folder", "target"]
+
+
+def target(text: str) -> Path:
+    """The type of an argument that names a file or folder to write."""
+    if not text or "\0" in text:
+        raise argparse.ArgumentTypeError(f"must be a path, not {text!r}")
+    return Path(text)
+
+
+def check_file(option: str, path: Path, endings: Sequence[str] = ()) -> None:
+    """Refuse a file that could not be written.
+
+    Parameters
+    ----------
+    option : for the message, such as ``--json``
+    path : what it names
+    endings : of its name, if only these will do
+
+    Raises
+    ------
+    InputError
+        for a folder, a file in a folder that does not exist, or another ending.
+    """
+    try:
+        if path.is_dir():
+            raise InputError(f"{option} must name a file, not the folder {path}")
+        if not path.parent.is_dir():
+            raise InputError(f"{option} must name a file in an existing folder, not {path.parent}")
+    except OSError as error:  # a name that is too long
+        raise InputError(f"{option}: {error.strerror}: {path}") from None
+    if endings and path.suffix not in endings:
+        raise InputError(f"{option} must end in {' or '.join(endings)}, not {path.name!r}")
+
+
+def check_folder(option: str, path: Path) -> None:
+    """Refuse a folder that could neither be used nor made.
+
+    Raises
+    ------
+    InputError
+        for a file, or a folder below a file.
+    """
+    try:
+        place = next(p for p in (path, *path.parents) if p.exists() or p.is_symlink())
+    except (OSError, StopIteration):
+        raise InputError(f"{option} must be a folder that can be made, not {path}") from None
+    if not place.is_dir():
+        what = f"the file {path}" if place == path else f"{path} below the file {place}"
+        raise InputError(f"{option} must be a folder, not {what}")
