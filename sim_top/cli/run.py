@@ -15,6 +15,12 @@ from pathlib import Path
 
 from sim_top.cli.frame import Output
 from sim_top.cli.options import add_experiment_options, experiment_of
+from sim_top.cli.result_files import (
+    add_file_options,
+    check_file_options,
+    wants_files,
+    write_files,
+)
 from sim_top.cli.trace_run import add_trace_options, run_layers, run_traces
 from sim_top.cli.warnings import warn
 from sw_model.chakra.workload import is_chakra
@@ -28,6 +34,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """Add arguments."""
     add_experiment_options(parser, optional=True)
     add_trace_options(parser)
+    add_file_options(parser)
     parser.add_argument(
         "--timeline", type=Path, metavar="FILE", help="draw the timeline, .svg or .png"
     )
@@ -52,7 +59,18 @@ def _on_ideal_endpoints(experiment: Experiment, arguments: argparse.Namespace) -
 
 def run(arguments: argparse.Namespace, output: Output) -> bool:
     """Read, run, report."""
-    experiment = experiment_of(arguments)
+    return run_experiment(experiment_of(arguments), arguments, output)
+
+
+def run_experiment(experiment: Experiment, arguments: argparse.Namespace, output: Output) -> bool:
+    """Run ``experiment`` as the other arguments say, and report.
+
+    Raises
+    ------
+    InputError
+        for whatever is wrong in the files or between them.
+    """
+    check_file_options(arguments)
     if arguments.experiment is not None and arguments.semantics == "antiphon":
         for name in ("scheduler", "intra", "chunks"):  # options have changed the file's already
             setattr(arguments, name, getattr(experiment.schedule, name))
@@ -62,12 +80,6 @@ def run(arguments: argparse.Namespace, output: Output) -> bool:
         return run_layers(experiment, arguments, output)
     if arguments.comm_group is not None:
         raise InputError("--comm-group is for Chakra traces, not for a layer workload")
-    for option, given in (("--trace", arguments.trace), ("--csv", arguments.csv)):
-        if given is not None:
-            raise InputError(
-                f"{option} is for runs on ideal endpoints: Chakra traces, other semantics, or a "
-                "network that the platform cannot be"
-            )
     workload = experiment.load_workload()
 
     from sw_model.simulation import simulate
@@ -92,4 +104,14 @@ def run(arguments: argparse.Namespace, output: Output) -> bool:
         from sw_model.report.timeline import draw_timeline
 
         draw_timeline([result], arguments.timeline)
+    if wants_files(arguments):
+        from sw_model.report.page import page_of_run
+        from sw_model.report.run_files import chrome_trace, csv_tables
+
+        write_files(
+            arguments,
+            trace=lambda: chrome_trace(result),
+            csv=lambda: csv_tables(result),
+            page=lambda: page_of_run(result, title=workload.path or experiment.name),
+        )
     return True

@@ -8,7 +8,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from sim_top.cli.frame import Output, write_whole
+from sim_top.cli.frame import Output
+from sim_top.cli.result_files import wants_files, write_files
 from sim_top.cli.warnings import warn, warn_of_keys
 from sw_model.collective.plan import Operation
 from sw_model.errors import InputError
@@ -39,18 +40,6 @@ def add_trace_options(parser: argparse.ArgumentParser) -> None:
         "--algorithm",
         metavar="NAME",
         help="one for all dims, or a list with one for each; on ideal endpoints",
-    )
-    parser.add_argument(
-        "--trace",
-        type=Path,
-        metavar="T.json",
-        help="write the timeline for Perfetto; on ideal endpoints",
-    )
-    parser.add_argument(
-        "--csv",
-        type=Path,
-        metavar="DIR",
-        help="write layers.csv, dims.csv, ranks.csv; on ideal endpoints",
     )
     parser.add_argument(
         "--latency-model",
@@ -136,8 +125,6 @@ def _replay(
     from sw_model.report.trace import trace_json, trace_tables
 
     semantics = Semantics(arguments.semantics)
-    if arguments.csv is not None and not arguments.csv.is_dir():
-        raise InputError(f"--csv must be an existing folder, not {arguments.csv}")
     if arguments.timeline is not None:
         raise InputError("--timeline is for layer workloads on the platform's own endpoints")
     own = semantics is Semantics.ANTIPHON
@@ -185,14 +172,16 @@ def _replay(
     for note in result.notes:
         warn(note)
     output.data = trace_json(result)
-    if arguments.trace is not None or arguments.csv is not None:
+    if wants_files(arguments):
+        from sw_model.report.page import page_of_trace
         from sw_model.report.trace_files import chrome_trace, csv_tables
 
-        if arguments.trace is not None:
-            write_whole(arguments.trace, chrome_trace(result).encode())
-        if arguments.csv is not None:
-            for name, text in csv_tables(result).items():
-                write_whole(arguments.csv / name, text.encode())
+        write_files(
+            arguments,
+            trace=lambda: chrome_trace(result),
+            csv=lambda: csv_tables(result),
+            page=lambda: page_of_trace(result, names=names),
+        )
     if output.json_target != "-":
         output.show(*trace_tables(result))
     return True

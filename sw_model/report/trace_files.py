@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 from collections.abc import Iterable
 from typing import Any
 
 from sw_model.replay.run import TraceResult
+from sw_model.report.csv_text import csv_text
 from sw_model.report.trace import trace_json
 
-__all__ = ["chrome_trace", "csv_tables"]
+__all__ = ["chrome_trace", "csv_tables", "named"]
 
 
 def chrome_trace(result: TraceResult) -> str:
@@ -27,7 +26,7 @@ def chrome_trace(result: TraceResult) -> str:
         pid = rank.rank
         nodes = result.workload.graphs[pid].nodes
         like = f" and {size - 1} like it" if size > 1 else ""
-        events.append(_named("process_name", pid, 0, f"rank {pid}{like}"))
+        events.append(named("process_name", pid, 0, f"rank {pid}{like}"))
         rows: list[tuple[str, Iterable[tuple[int, int, int, int]]]] = [
             ("compute", ((p, a, a, b) for p, a, b in log.compute)),
             ("host", ((p, a, a, b) for p, a, b in log.host)),
@@ -43,7 +42,7 @@ def chrome_trace(result: TraceResult) -> str:
             lanes[row].append(bar)
         rows += [(f"communication {i + 1}", lane) for i, lane in enumerate(lanes)]
         for tid, (name, bars) in enumerate(rows):
-            events.append(_named("thread_name", pid, tid, name))
+            events.append(named("thread_name", pid, tid, name))
             for position, issued, start, end in bars:
                 node = nodes[position]
                 arguments: dict[str, Any] = {"node": node.number}
@@ -64,7 +63,8 @@ def chrome_trace(result: TraceResult) -> str:
     return json.dumps({"traceEvents": events, "displayTimeUnit": "ns"}) + "\n"
 
 
-def _named(what: str, pid: int, tid: int, name: str) -> dict[str, Any]:
+def named(what: str, pid: int, tid: int, name: str) -> dict[str, Any]:
+    """The event that names a process or a row."""
     return {"name": what, "ph": "M", "pid": pid, "tid": tid, "args": {"name": name}}
 
 
@@ -84,16 +84,7 @@ def csv_tables(result: TraceResult) -> dict[str, str]:
         for rank, size in zip(result.ranks, result.sizes, strict=True)
     ]
     return {
-        "layers.csv": _csv(found["layers"]),
-        "dims.csv": _csv(found["dims"]),
-        "ranks.csv": _csv(ranks),
+        "layers.csv": csv_text(found["layers"]),
+        "dims.csv": csv_text(found["dims"]),
+        "ranks.csv": csv_text(ranks),
     }
-
-
-def _csv(rows: list[dict[str, Any]]) -> str:
-    text = io.StringIO()
-    if rows:
-        writer = csv.DictWriter(text, list(rows[0]), lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(rows)
-    return text.getvalue()
