@@ -1,6 +1,6 @@
 """Hand-made descriptors for test benches of the engine: ring collectives on one dim.
 
-Written from 2-ace alone, apart from the plan compiler, so that each checks the other.
+Written from docs/ace.md alone, apart from the plan compiler, so that each checks the other.
 """
 
 from __future__ import annotations

@@ -41,7 +41,7 @@ class DimPort(wiring.Signature):
 
 
 class AceEngine(wiring.Component):
-    """Runs collectives beside an NPU (2-ace): descriptors in, payload read and written once.
+    """Runs collectives beside an NPU (docs/ace.md): descriptors in, payload read and written once.
 
     Parameters
     ----------

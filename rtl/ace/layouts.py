@@ -3,7 +3,7 @@
 A *descriptor* is a list of records in memory, each :data:`RECORD_BYTES` long and aligned. The
 engine fetches it from the address given at the doorbell, record by record, up to ``END``, and
 hands each record to its unit (program memory, TX DMA, a dim engine, RX DMA) through a bounded
-queue in order. Decided here; 2-ace *What the RTL must be* asks for a descriptor and a doorbell.
+queue in order. Decided here.
 
 All SRAM and memory addresses, offsets and lengths are in flits.
 """

@@ -1,4 +1,4 @@
-"""Who may use which SRAM buffer: counters of fills and releases (2-ace *Order*, rules 1 and 3)."""
+"""Who may use which SRAM buffer: counters of fills and releases (docs/plan.md)."""
 
 from functools import reduce
 from operator import or_

@@ -78,7 +78,7 @@ class Sram(wiring.Component):
     in order; throughput one read per read port and one write per write port and cycle without
     conflicts. A read accepted in the same cycle as a write to the same flit gives the *old* flit;
     in the next cycle the new one. ``ready`` of a port depends on the requests of the ports before
-    it in the same cycle. Decided here; 2-ace *Structure* gives capacity and bank count.
+    it in the same cycle. Decided here.
 
     Raises
     ------

@@ -39,7 +39,7 @@ class FloatAdder(wiring.Component):
     """Adds two floating-point numbers of one of several formats in one datapath.
 
     Round to nearest even, subnormals exact, infinities, NaN gives the canonical quiet one
-    (2-ace *Arithmetic*). The datapath has the widest exponent and the widest mantissa of its
+    (docs/arithmetic.md). The datapath has the widest exponent and the widest mantissa of its
     formats; a narrower format stands left-aligned in it and is rounded at its own place.
 
     Latency: exactly ``depth`` loads; the output is combinational behind the last register, so

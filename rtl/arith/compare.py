@@ -23,7 +23,7 @@ class MinMax(wiring.Component):
     A pair of 16-bit comparators serves all types: side by side for 16-bit elements, joined for
     32-bit ones. Operands are compared as unsigned keys: the sign bit flipped, and for negative
     floating-point numbers the others too, so that +0 > -0. A NaN on either side gives the
-    canonical quiet NaN (2-ace *Arithmetic*). Combinational.
+    canonical quiet NaN (docs/arithmetic.md). Combinational.
 
     Parameters
     ----------

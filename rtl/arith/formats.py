@@ -49,7 +49,7 @@ class FloatFormat:
 
     @property
     def nan(self) -> int:
-        """The canonical quiet NaN, the only one that a unit ever produces (2-ace *Arithmetic*)."""
+        """The canonical quiet NaN, the only one that a unit ever produces (docs/arithmetic.md)."""
         return self.infinity | 1 << (self.mantissa - 1)
 
 

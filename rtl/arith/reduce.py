@@ -160,7 +160,7 @@ class ReduceLane(wiring.Component):
 class ReduceFlit(wiring.Component):
     """Reduces two flits element by element: ``o = a (operator) b``.
 
-    Arithmetic as in 2-ace: IEEE-754 round to nearest even with subnormals and infinities, NaN
+    Arithmetic as in docs/ace.md: IEEE-754 round to nearest even with subnormals and infinities, NaN
     gives the canonical quiet NaN, maxima and minima propagate it, +0 > -0, INT32 wraps.
 
     Latency: ``o`` and ``o_valid`` of what is put in with ``valid`` in cycle t appear in cycle

@@ -1,4 +1,4 @@
-"""Flits and packet headers: what moves on every link (3-fred *Control* and 2-ace *Packets*).
+"""Flits and packet headers: what moves on every link (docs/fred.md and docs/ace.md).
 
 A packet is one header flit followed by its payload flits. A *flit* is the unit of one cycle; its
 data is little-endian: element 0 of the payload is in the least significant bits.
@@ -37,7 +37,7 @@ class Operator(enum.IntEnum):
 
 
 class TrafficClass(enum.IntEnum):
-    """Virtual channels in falling priority (3-fred *Control*)."""
+    """Virtual channels in falling priority (docs/fred.md)."""
 
     MP = 0
     PP = 1

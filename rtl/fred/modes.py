@@ -11,6 +11,8 @@ from amaranth.lib import data, enum
 __all__ = ["CentreMode", "check_size", "edge_mode", "modes_layout", "modes_legal", "way_shape"]
 
 MAX_PORTS = 64
+MAX_COPIES = 64
+MAX_SWITCHES = 1 << 17
 
 
 class CentreMode(enum.IntEnum, shape=4):
@@ -36,13 +38,31 @@ def check_size(ports: int, middle_copies: int) -> None:
     Raises
     ------
     ValueError
-        ``ports must be an integer in 2..64, not ...`` or
-        ``middle_copies must be an integer of at least 2, not ...``
+        ``ports must be an integer in 2..64, not ...``,
+        ``middle_copies must be an integer of at least 2, not ...``, or
+        ``middle_copies must be at most 64, not ...``; where the micro-switches, whose number grows
+        with the power of ``middle_copies`` by the stages, are more than 131072
     """
     if not isinstance(ports, int) or not 2 <= ports <= MAX_PORTS:
         raise ValueError(f"ports must be an integer in 2..{MAX_PORTS}, not {ports!r}")
     if not isinstance(middle_copies, int) or middle_copies < 2:
         raise ValueError(f"middle_copies must be an integer of at least 2, not {middle_copies!r}")
+    if middle_copies > MAX_COPIES:
+        raise ValueError(f"middle_copies must be at most {MAX_COPIES}, not {middle_copies!r}")
+    count = _count(ports, middle_copies)
+    if count > MAX_SWITCHES:
+        raise ValueError(
+            f"FRED_m(P) must have at most {MAX_SWITCHES} micro-switches, not {count}: "
+            f"middle_copies {middle_copies!r} are too many for {ports!r} ports"
+        )
+
+
+def _count(ports: int, copies: int) -> int:
+    """Micro-switches of FRED_m(P), odd ports' pairs included."""
+    if ports == 2:
+        return 1
+    edges = -(-ports // 2)
+    return 2 * edges + copies * _count(edges, copies)
 
 
 def way_shape(middle_copies: int):

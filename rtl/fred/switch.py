@@ -46,7 +46,7 @@ class FredSwitch(wiring.Component):
     """FRED_m(P) with links, buffers and control.
 
     Packets carry the index of a configuration. The inputs of a flow start together and go flit
-    by flit, so inside nothing waits (3-fred *Control*; the rules are in docs/fred.md).
+    by flit, so inside nothing waits (docs/fred.md).
 
     Latency: the header on the wire of the last input of a flow in cycle t is on the wires of its
     outputs in cycle t + ``latency``, where ``latency = 4 + ceil(log2 P) * (adder_depth + 2)``,

@@ -20,7 +20,7 @@ class LinkWire(wiring.Signature):
     valid : Out, a flit is on the wire in this cycle; nothing can refuse it
     flit : Out, the flit
     credit : In, pulse: the receiver has room for one more flit
-    grant : In, pulse: the receiver has begun its next op (2-ace *Order*, rule 2)
+    grant : In, pulse: the receiver has begun its next op (docs/plan.md)
     """
 
     def __init__(self, flit_bytes: int):

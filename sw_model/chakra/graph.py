@@ -16,6 +16,7 @@ from sw_model.chakra.files import Trace
 from sw_model.chakra.messages import CollectiveKind, NodeKind
 from sw_model.collective.plan import Operation
 from sw_model.errors import InputError
+from sw_model.units import LARGEST_SIZE, LARGEST_TIME_NS
 
 __all__ = ["NANOSECONDS", "Graph", "TraceNode", "build_graph", "shortest_cycle"]
 
@@ -103,7 +104,7 @@ class _Attributes:
         kind = None if attribute is None else attribute.WhichOneof("value")
         return None if kind is None else getattr(attribute, kind)
 
-    def whole(self, name: str, default: int | None = 0) -> int:
+    def whole(self, name: str, default: int | None = 0, largest: int = 2**64) -> int:
         value = self._value(name)
         if value is None:
             if default is None:
@@ -114,6 +115,8 @@ class _Attributes:
         if not isinstance(value, int) or value < 0:
             shown = repr(value) if isinstance(value, int | float | str | bytes) else "a list"
             raise self.error(f"{name} must be a whole number of at least 0, not {shown}")
+        if value > largest:
+            raise self.error(f"{name} must be at most {largest}, not {value:g}")
         return int(value)
 
     def text(self, name: str) -> str:
@@ -143,7 +146,13 @@ def _convert(node: Any, path: str) -> TraceNode:
     except ValueError:
         names = ", ".join(k.name for k in NodeKind if k is not NodeKind.INVALID)
         raise attributes.error(f"its type must be one of {names}, not {node.type}") from None
-    nanoseconds = attributes.whole(NANOSECONDS, -1) if NANOSECONDS in attributes.values else -1
+    nanoseconds = -1
+    if NANOSECONDS in attributes.values:
+        nanoseconds = attributes.whole(NANOSECONDS, -1, LARGEST_TIME_NS)
+    elif node.duration_micros * 1000 > LARGEST_TIME_NS:
+        raise attributes.error(
+            f"duration_micros must be at most {LARGEST_TIME_NS // 1000}, not {node.duration_micros}"
+        )
     result = TraceNode(
         number=node.id,
         name=node.name,
@@ -161,7 +170,7 @@ def _convert(node: Any, path: str) -> TraceNode:
             raise attributes.error(f"comm_type must be one of {names}, not {got}")
         result.operation = operation
         barrier = number == CollectiveKind.BARRIER
-        result.size = attributes.whole("comm_size", 0 if barrier else None)
+        result.size = attributes.whole("comm_size", 0 if barrier else None, LARGEST_SIZE)
         result.group = attributes.text("pg_name")
         result.dims = attributes.truths("involved_dim")
         result.priority = attributes.whole("comm_priority")
@@ -169,11 +178,11 @@ def _convert(node: Any, path: str) -> TraceNode:
         sends = kind is NodeKind.COMM_SEND
         result.source = attributes.whole("comm_src", -1 if sends else None)
         result.destination = attributes.whole("comm_dst", None if sends else -1)
-        result.size = attributes.whole("comm_size", None)
+        result.size = attributes.whole("comm_size", None, LARGEST_SIZE)
         result.tag = attributes.whole("comm_tag")
     else:
-        result.operations = attributes.whole("num_ops")
-        result.tensor_bytes = attributes.whole("tensor_size")
+        result.operations = attributes.whole("num_ops", largest=LARGEST_SIZE)
+        result.tensor_bytes = attributes.whole("tensor_size", largest=LARGEST_SIZE)
     return result
 
 

@@ -1,7 +1,7 @@
 """Reference arithmetic of reductions, bit for bit what the engine and the switch compute.
 
 Independent of the RTL: sums are NumPy's (``ml_dtypes``' for bfloat16), rounded to nearest even;
-what NumPy leaves open is settled here as 2-ace *Arithmetic* says: every NaN result is the
+what NumPy leaves open is settled here as docs/arithmetic.md says: every NaN result is the
 canonical quiet one, maximum and minimum propagate NaN, +0 > -0, INT32 wraps.
 
 NumPy adds float16, and ml_dtypes bfloat16, in float32 and rounds twice. That equals one rounding,

@@ -1,4 +1,4 @@
-"""One ACE endpoint: command unit, DMA, scoreboard and a dim engine per dim (2-ace *Structure*)."""
+"""One ACE endpoint: command unit, DMA, scoreboard and a dim engine per dim (docs/ace.md)."""
 
 from __future__ import annotations
 

@@ -161,7 +161,7 @@ class DimEngine:
         self._try(self.kernel.now)
 
     def _start(self, cycle: int) -> None:
-        """Start the op at the head if everything it needs is there (2-ace *Order*, rule 1)."""
+        """Start the op at the head if everything it needs is there (docs/plan.md)."""
         if cycle != self._due:
             return
         self._due = NEVER

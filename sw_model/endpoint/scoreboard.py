@@ -9,7 +9,7 @@ __all__ = ["Scoreboard"]
 
 
 class Scoreboard:
-    """Counters of one engine's buffers (2-ace *Order, admission and deadlock*, rule 1).
+    """Counters of one engine's buffers (docs/plan.md).
 
     Parameters
     ----------

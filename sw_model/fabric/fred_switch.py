@@ -1,4 +1,4 @@
-"""A FRED switch and its links, at message level (3-fred *Control*).
+"""A FRED switch and its links, at message level (docs/fred.md).
 
 One configuration is active at a time and holds one flow. A flow may start when all its inputs hold
 its next message at their heads and every output has room; its inputs are then popped together, and
