@@ -173,7 +173,7 @@ _WORKLOAD = Record(
         Key("mode", Choice(HEADERLESS_MODES), "of a text without header lines"),
         Key(
             "compute_scale",
-            TableOf(Number()),
+            TableOf(Number(maximum=1000)),
             "factor on the compute times of single ranks, by rank",
         ),
     ),
@@ -239,9 +239,9 @@ EXPERIMENT = Record(
 )
 
 
-def read_experiment(path: str | PathLike[str]) -> Experiment:
-    """Read and check an experiment file. The workload it names is read by
-    `Experiment.load_workload`.
+def read_experiment(path: str | PathLike[str], *, text: str | None = None) -> Experiment:
+    """Read and check an experiment file, or ``text`` as if it stood there. The workload it names
+    is read by `Experiment.load_workload`.
 
     Raises
     ------
@@ -249,7 +249,7 @@ def read_experiment(path: str | PathLike[str]) -> Experiment:
         with file, line and column: no YAML, unknown or missing keys, values of the wrong type or
         out of range, a network whose sizes do not multiply to the ranks.
     """
-    node = Document(path).root
+    node = Document(path, text).root
     experiment = replace(EXPERIMENT.read(node), path=fspath(path))
     assert isinstance(experiment, Experiment)
     settings = experiment.workload

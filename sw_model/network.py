@@ -27,6 +27,8 @@ from sw_model.units import parse_bandwidth, parse_time_ps
 __all__ = ["ASTRA_NETWORK", "NETWORK", "check_ranks", "read_network", "topology_at"]
 
 _LINK_UNIT = 2**30
+#: More NPUs than any network has; some results are kept for each of them.
+_LARGEST_NETWORK = 2**20
 _KINDS = {kind.value: kind for kind in DimKind}
 _ASTRA_KINDS = {
     kind.value: kind for kind in (DimKind.RING, DimKind.FULLY_CONNECTED, DimKind.SWITCH)
@@ -133,6 +135,10 @@ def topology_at(node: Node) -> Topology:
             )
     topology = (ASTRA_NETWORK if "topology" in names else NETWORK).read(node)
     assert isinstance(topology, Topology)
+    if topology.npus > _LARGEST_NETWORK:
+        raise node.error(
+            f"a network must have at most {_LARGEST_NETWORK} NPUs, not {topology.npus}"
+        )
     return topology
 
 

@@ -17,7 +17,7 @@ from typing import Any, Protocol
 
 from sw_model.document import Node
 from sw_model.errors import InputError, nearest
-from sw_model.units import parse_number
+from sw_model.units import LARGEST_COUNT, LimitError, parse_number, shown
 
 __all__ = [
     "Boolean",
@@ -35,7 +35,8 @@ __all__ = [
     "Whole",
 ]
 
-_WHOLE = re.compile(r"[+-]?\d[\d_]*")
+_WHOLE = re.compile(r"[+-]?\d+(_\d+)*")
+_DIGITS = 30  # more than any whole number has here; far more are slow to convert
 
 
 class Reader(Protocol):
@@ -56,19 +57,26 @@ def _scalar(node: Node, rule: str) -> str:
 
 @dataclass(frozen=True)
 class Whole:
-    """A whole number of at least ``minimum``."""
+    """A whole number of at least ``minimum`` and at most ``maximum``."""
 
     minimum: int = 0
+    maximum: int = LARGEST_COUNT
 
     def read(self, node: Node) -> int:
         rule = f"a whole number of at least {self.minimum}"
         text = _scalar(node, rule)
-        if not _WHOLE.fullmatch(text) or int(text) < self.minimum:
-            raise node.error(f"{node.key} must be {rule}, not {text!r}")
+        if not _WHOLE.fullmatch(text):
+            raise node.error(f"{node.key} must be {rule}, not {shown(text)}")
+        if len(text) > _DIGITS and not text.startswith("-"):
+            raise node.error(f"{node.key} must be at most {self.maximum}, not {shown(text)}")
+        if len(text) > _DIGITS or int(text) < self.minimum:
+            raise node.error(f"{node.key} must be {rule}, not {shown(text)}")
+        if int(text) > self.maximum:
+            raise node.error(f"{node.key} must be at most {self.maximum}, not {shown(text)}")
         return int(text)
 
     def schema(self) -> dict[str, Any]:
-        return {"type": "integer", "minimum": self.minimum}
+        return {"type": "integer", "minimum": self.minimum, "maximum": self.maximum}
 
 
 @dataclass(frozen=True)
@@ -87,8 +95,10 @@ class Number:
         text = _scalar(node, rule)
         try:
             value = parse_number(text)
+        except LimitError as error:
+            raise node.error(f"{node.key}: {error}") from None
         except ValueError:
-            raise node.error(f"{node.key} must be {rule}, not {text!r}") from None
+            raise node.error(f"{node.key} must be {rule}, not {shown(text)}") from None
         if (self.above is not None and value <= self.above) or (
             self.maximum is not None and value > self.maximum
         ):
@@ -279,8 +289,10 @@ class Record:
     def _point(self, node: Node, places: Mapping[str, Node], error: ValueError) -> InputError:
         """The error of ``build``, at the key it names first."""
         for key in self.keys:
-            if key.name in places and str(error).startswith((key.field or key.name) + " "):
-                return places[key.name].error(str(error))
+            field = key.field or key.name
+            if key.name in places and str(error).startswith(field + " "):
+                place = places[key.name]
+                return place.error(place.key + str(error).removeprefix(field))
         return node.error(str(error))
 
     def schema(self) -> dict[str, Any]:

@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from math import prod
 
+from sw_model.units import LARGEST_BANDWIDTH, LARGEST_TIME_PS
+
 __all__ = ["Dim", "DimKind", "Topology"]
 
 
@@ -36,6 +38,11 @@ class Dim:
     bandwidth : bytes per second and NPU, one direction, exact
     latency_ps : one hop in picoseconds
     middle_copies : the m of FRED_m(P), for FRED dims only
+
+    Raises
+    ------
+    ValueError
+        for parameters out of range.
     """
 
     kind: DimKind
@@ -51,10 +58,21 @@ class Dim:
             raise ValueError(
                 f"the bandwidth of a dim must be positive, not {float(self.bandwidth):g} B/s"
             )
+        if self.bandwidth > LARGEST_BANDWIDTH:
+            raise ValueError(
+                f"the bandwidth of a dim must be at most 10^18 B/s, not {float(self.bandwidth):g} "
+                "B/s"
+            )
+        if self.latency_ps > LARGEST_TIME_PS:
+            raise ValueError(
+                f"the latency of a dim must be at most 10^6 s, not {self.latency_ps / 10**12:g} s"
+            )
         if self.latency_ps < 0:
             raise ValueError(f"the latency of a dim must not be negative, not {self.latency_ps!r}")
         if self.middle_copies < 2:
             raise ValueError(f"middle_copies must be at least 2, not {self.middle_copies!r}")
+        if self.middle_copies > 64:
+            raise ValueError(f"middle_copies must be at most 64, not {self.middle_copies!r}")
 
 
 @dataclass(frozen=True)

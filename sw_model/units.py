@@ -4,7 +4,9 @@ kB, MB and GB are powers of 10, KiB, MiB and GiB powers of 2. Bandwidth may be i
 ``GiB/s``) or in bits (``Gb/s``). Nothing passes through binary floating point, so that equal
 quantities are equal and ties in a schedule stay ties.
 
-Errors are ``ValueError`` with what would be right; readers of files add the position.
+Errors are ``ValueError`` with what would be right; readers of files add the position. What is
+larger than any machine (`LARGEST_SIZE` and the like, decided here) is refused as well, so that sums
+of it stay in the range of the counters and figures of it in that of a float.
 """
 
 from __future__ import annotations
@@ -15,8 +17,15 @@ from fractions import Fraction
 __all__ = [
     "BANDWIDTH_UNITS",
     "FREQUENCY_UNITS",
+    "LARGEST_BANDWIDTH",
+    "LARGEST_COUNT",
+    "LARGEST_FREQUENCY",
+    "LARGEST_SIZE",
+    "LARGEST_TIME_NS",
+    "LARGEST_TIME_PS",
     "SIZE_UNITS",
     "TIME_UNITS",
+    "LimitError",
     "format_bandwidth",
     "format_size",
     "format_time_ns",
@@ -25,7 +34,22 @@ __all__ = [
     "parse_number",
     "parse_size",
     "parse_time_ps",
+    "shown",
 ]
+
+LARGEST_SIZE = 2**60
+"""Bytes."""
+LARGEST_TIME_PS = 10**18
+"""Picoseconds: 10^6 s."""
+LARGEST_TIME_NS = LARGEST_TIME_PS // 1000
+LARGEST_BANDWIDTH = 10**18
+"""Bytes per second."""
+LARGEST_FREQUENCY = 10**12
+"""Hertz."""
+LARGEST_COUNT = 2**31
+"""Of anything that is counted: layers, iterations, chunks, ranks."""
+_LONGEST = 100  # characters of a number
+_LARGEST_EXPONENT = 99
 
 _PREFIXES = {
     "": 1,
@@ -63,9 +87,32 @@ _EXAMPLES = {
     "time": "500 ns",
     "frequency": "1.25 GHz",
 }
+_EXPONENT = re.compile(r"[eE]([+-]?\d+)")
 _QUANTITY = re.compile(
     r"\s*(?P<number>[+-]?(?:\d[\d_]*(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?)\s*(?P<unit>[^\s\d].*?)?\s*"
 )
+
+
+class LimitError(ValueError):
+    """A quantity larger than any that is computed with."""
+
+
+def shown(text: object) -> str:
+    """``text`` for a message, quoted, and cut where it is very long."""
+    if not isinstance(text, str) or len(text) <= _LONGEST:
+        return repr(text)
+    return f"{text[:20] + '...'!r} of {len(text)} characters"
+
+
+def _exact(text: str) -> Fraction:
+    """A number as written. Huge ones are refused before anything is computed."""
+    exponent = _EXPONENT.search(text)
+    if len(text) > _LONGEST or (exponent is not None and abs(int(exponent[1])) > _LARGEST_EXPONENT):
+        raise LimitError(
+            f"a number must have at most {_LONGEST} characters and an exponent of at most "
+            f"{_LARGEST_EXPONENT}, not {shown(text)}"
+        )
+    return Fraction(text)
 
 
 def parse_number(text: str | int | float) -> Fraction:
@@ -74,32 +121,45 @@ def parse_number(text: str | int | float) -> Fraction:
     Raises
     ------
     ValueError
-        "X is not a number".
+        "X is not a number"; a `LimitError` where it is too long to be one of use.
     """
     if isinstance(text, bool):
         raise ValueError(f"{text!r} is not a number")
     try:
         # repr() of a float gives back the decimal digits that were written.
-        return Fraction(text if isinstance(text, int | str) else repr(text))
+        return _exact(text if isinstance(text, str) else repr(text))
+    except LimitError:
+        raise
     except (ValueError, ZeroDivisionError):
-        raise ValueError(f"{text!r} is not a number") from None
+        raise ValueError(f"{shown(text)} is not a number") from None
 
 
-def _parse(text: str | int, what: str, units: dict[str, Fraction], default: str | None) -> Fraction:
+def _parse(
+    text: str | int,
+    what: str,
+    units: dict[str, Fraction],
+    default: str | None,
+    largest: int,
+    limit: str,
+) -> Fraction:
     example = _EXAMPLES[what]
     match = None if isinstance(text, bool) else _QUANTITY.fullmatch(str(text))
     if match is None:
-        raise ValueError(f"{what} must be a number and a unit such as {example!r}, not {text!r}")
+        raise ValueError(
+            f"{what} must be a number and a unit such as {example!r}, not {shown(text)}"
+        )
     unit = match["unit"] or default
     if unit is None:
-        raise ValueError(f"{what} must have a unit, such as {example!r}, not {text!r}")
+        raise ValueError(f"{what} must have a unit, such as {example!r}, not {shown(text)}")
     if unit not in units:
         raise ValueError(
-            f"the unit of a {what} must be one of {', '.join(units)}, not {unit!r} in {text!r}"
+            f"the unit of a {what} must be one of {', '.join(units)}, not {unit!r} in {shown(text)}"
         )
-    value = Fraction(match["number"].replace("_", "")) * units[unit]
+    value = _exact(match["number"].replace("_", "")) * units[unit]
     if value < 0:
-        raise ValueError(f"{what} must not be negative, not {text!r}")
+        raise ValueError(f"{what} must not be negative, not {shown(text)}")
+    if value > largest:
+        raise LimitError(f"{what} must be at most {limit}, not {shown(text)}")
     return value
 
 
@@ -109,11 +169,12 @@ def parse_size(text: str | int) -> int:
     Raises
     ------
     ValueError
-        where it is no size, has an unknown unit, is negative, or is no whole number of bytes.
+        where it is no size, has an unknown unit, is negative, is no whole number of bytes, or is
+        larger than `LARGEST_SIZE`.
     """
-    value = _parse(text, "size", SIZE_UNITS, "B")
+    value = _parse(text, "size", SIZE_UNITS, "B", LARGEST_SIZE, "2^60 bytes")
     if value.denominator != 1:
-        raise ValueError(f"size must be a whole number of bytes, not {text!r}")
+        raise ValueError(f"size must be a whole number of bytes, not {shown(text)}")
     return int(value)
 
 
@@ -125,11 +186,12 @@ def parse_bandwidth(text: str) -> Fraction:
     Raises
     ------
     ValueError
-        where it is no bandwidth, has no unit or an unknown one, or is not positive.
+        where it is no bandwidth, has no unit or an unknown one, is not positive, or is larger than
+        `LARGEST_BANDWIDTH`.
     """
-    value = _parse(text, "bandwidth", BANDWIDTH_UNITS, None)
+    value = _parse(text, "bandwidth", BANDWIDTH_UNITS, None, LARGEST_BANDWIDTH, "10^18 B/s")
     if value == 0:
-        raise ValueError(f"bandwidth must be positive, not {text!r}")
+        raise ValueError(f"bandwidth must be positive, not {shown(text)}")
     return value
 
 
@@ -139,12 +201,13 @@ def parse_time_ps(text: str) -> int:
     Raises
     ------
     ValueError
-        where it is no time, has no unit or an unknown one, is negative, or is no whole number of
-        picoseconds.
+        where it is no time, has no unit or an unknown one, is negative, is no whole number of
+        picoseconds, or is longer than `LARGEST_TIME_PS`.
     """
-    value = _parse(text, "time", TIME_UNITS, "ps" if str(text).strip() in ("0", "0.0") else None)
+    default = "ps" if str(text).strip() in ("0", "0.0") else None
+    value = _parse(text, "time", TIME_UNITS, default, LARGEST_TIME_PS, "10^6 s")
     if value.denominator != 1:
-        raise ValueError(f"time must be a whole number of picoseconds, not {text!r}")
+        raise ValueError(f"time must be a whole number of picoseconds, not {shown(text)}")
     return int(value)
 
 
@@ -154,12 +217,12 @@ def parse_frequency(text: str) -> int:
     Raises
     ------
     ValueError
-        where it is no frequency, has no unit or an unknown one, is not positive, or is no whole
-        number of hertz.
+        where it is no frequency, has no unit or an unknown one, is not positive, is no whole number
+        of hertz, or is higher than `LARGEST_FREQUENCY`.
     """
-    value = _parse(text, "frequency", FREQUENCY_UNITS, None)
+    value = _parse(text, "frequency", FREQUENCY_UNITS, None, LARGEST_FREQUENCY, "10^12 Hz")
     if value == 0 or value.denominator != 1:
-        raise ValueError(f"frequency must be a positive whole number of hertz, not {text!r}")
+        raise ValueError(f"frequency must be a positive whole number of hertz, not {shown(text)}")
     return int(value)
 
 

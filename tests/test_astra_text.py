@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from sw_model.collective.plan import Operation
 from sw_model.errors import InputError
+from sw_model.units import LARGEST_SIZE, LARGEST_TIME_NS
 from sw_model.workload import astra_text
 from sw_model.workload.layers import Communication, Layer, Mode, Pass, Span, Workload
 
@@ -292,9 +293,9 @@ def test_fractions_of_a_nanosecond_cannot_be_written() -> None:
         astra_text.format_text(scaled)
 
 
-_counts = st.integers(0, 2**62)
+_counts = st.integers(0, LARGEST_TIME_NS)
 _communications = st.builds(
-    Communication, st.sampled_from([None, *Operation]), st.integers(0, 2**62)
+    Communication, st.sampled_from([None, *Operation]), st.integers(0, LARGEST_SIZE)
 )
 _names = st.text("abcXYZ019_.-", min_size=1, max_size=8).filter(
     lambda name: name not in Mode.__members__

@@ -125,7 +125,7 @@ def test_json_is_yaml() -> None:
         ),
         (
             OURS.replace("Fred", "Ring"),
-            "n.yml:7:20: middle_copies is for a Fred dim only",
+            "n.yml:7:20: dims[1].middle_copies is for a Fred dim only",
         ),
         (
             OURS.replace("    size: 4\n", ""),

@@ -15,8 +15,11 @@ from math import prod
 
 from sw_model.errors import InputError
 from sw_model.topology import Dim, DimKind, Topology
+from sw_model.units import shown
 
 __all__ = ["folds", "group_topology", "parse_ranks"]
+
+_LARGEST_GROUP = 2**20
 
 
 def parse_ranks(text: str) -> tuple[int, ...]:
@@ -25,16 +28,24 @@ def parse_ranks(text: str) -> tuple[int, ...]:
     Raises
     ------
     ValueError
-        where it is no list of ranks, a range runs backwards or a rank is named twice.
+        where it is no list of ranks, a range runs backwards, a rank is named twice, or there are
+        more than a network has.
     """
     ranks: list[int] = []
     for part in text.split(","):
         first, dash, last = part.strip().partition("-")
         if not first.isdecimal() or (dash and not last.isdecimal()):
-            raise ValueError(f"a group must be ranks such as '0-7' or '0,2,8-11', not {text!r}")
+            raise ValueError(
+                f"a group must be ranks such as '0-7' or '0,2,8-11', not {shown(text)}"
+            )
+        largest = max(first, last, key=len)
+        if len(largest) > 9:
+            raise ValueError(f"a rank must have at most 9 digits, not {shown(largest)}")
         low, high = int(first), int(last) if dash else int(first)
         if high < low:
             raise ValueError(f"a range of ranks must not run backwards, not {part.strip()!r}")
+        if len(ranks) + high - low >= _LARGEST_GROUP:
+            raise ValueError(f"a group must be at most {_LARGEST_GROUP} ranks, not {shown(text)}")
         ranks.extend(range(low, high + 1))
     if len(set(ranks)) != len(ranks):
         twice = next(r for r in ranks if ranks.count(r) > 1)

@@ -18,6 +18,7 @@ from pathlib import Path
 
 from sw_model.collective.plan import Operation
 from sw_model.errors import InputError, nearest
+from sw_model.units import LARGEST_COUNT, LARGEST_SIZE, LARGEST_TIME_NS, shown
 from sw_model.workload.layers import Communication, Layer, Mode, Workload
 
 __all__ = ["FIELDS", "format_text", "parse", "read", "write"]
@@ -51,6 +52,7 @@ _MODES = {mode.value: mode for mode in Mode}
 #: Modes that a single layer may have.
 _LAYER_MODES = {name: mode for name, mode in _MODES.items() if mode is not Mode.HYBRID_CUSTOMIZED}
 _WHOLE = re.compile(r"[+-]?\d+")
+_DIGITS = 30  # more than any number of the format has; far more are slow to convert
 
 
 class _Lines:
@@ -77,14 +79,21 @@ class _Lines:
     def error(self, line: int, message: str) -> InputError:
         return InputError(message, path=self.path, line=line)
 
-    def whole(self, line: int, what: str, word: str, unit: str = "") -> int:
-        """``word`` as a whole number that is not negative."""
+    def whole(
+        self, line: int, what: str, word: str, unit: str = "", largest: int = LARGEST_COUNT
+    ) -> int:
+        """``word`` as a whole number that is not negative, and at most ``largest``."""
         if not _WHOLE.fullmatch(word):
-            raise self.error(line, f"{what} must be a whole number{unit}, not {word!r}")
-        value = int(word)
-        if value < 0:
+            raise self.error(line, f"{what} must be a whole number{unit}, not {shown(word)}")
+        long = len(word) > _DIGITS
+        if long and not word.startswith("-"):
+            raise self.error(line, f"{what} must be at most {largest}, not {shown(word)}")
+        if long or int(word) < 0:
+            value = shown(word) if long else int(word)
             raise self.error(line, f"{what} must not be negative, not {value}")
-        return value
+        if int(word) > largest:
+            raise self.error(line, f"{what} must be at most {largest}, not {int(word)}")
+        return int(word)
 
 
 def read(path: str | PathLike[str], *, headerless_mode: Mode | None = None) -> Workload:
@@ -249,7 +258,7 @@ def _layer(lines: _Lines, number: int, words: list[str], mode: Mode) -> Layer:
         return f"field {index + 1} ({FIELDS[index]}) of layer {words[0]!r}"
 
     def time(index: int) -> int:
-        return lines.whole(number, what(index), words[index], " of nanoseconds")
+        return lines.whole(number, what(index), words[index], " of nanoseconds", LARGEST_TIME_NS)
 
     def communication(index: int) -> Communication:
         kind = words[index]
@@ -257,11 +266,11 @@ def _layer(lines: _Lines, number: int, words: list[str], mode: Mode) -> Layer:
             raise lines.error(
                 number, f"{what(index)}: unknown collective {kind!r}{nearest(kind, _COLLECTIVES)}"
             )
-        size = lines.whole(number, what(index + 1), words[index + 1], " of bytes")
+        size = lines.whole(number, what(index + 1), words[index + 1], " of bytes", LARGEST_SIZE)
         return Communication(_COLLECTIVES[kind], size)
 
-    if not _WHOLE.fullmatch(words[1]):
-        raise lines.error(number, f"{what(1)} must be a whole number, not {words[1]!r}")
+    if not _WHOLE.fullmatch(words[1]) or len(words[1]) > _DIGITS:
+        raise lines.error(number, f"{what(1)} must be a whole number, not {shown(words[1])}")
     parallelism = None
     if mode is Mode.HYBRID_CUSTOMIZED:
         parallelism = _LAYER_MODES.get(words[12])
