@@ -19,6 +19,8 @@ from sw_model.fred.modes import Kind, mode_bits
 __all__ = ["Construction", "MicroSwitch", "check_size", "construct", "stages"]
 
 MAX_PORTS = 64
+MAX_COPIES = 64
+MAX_SWITCHES = 1 << 17
 
 
 def check_size(ports: int, middle_copies: int) -> None:
@@ -27,12 +29,29 @@ def check_size(ports: int, middle_copies: int) -> None:
     Raises
     ------
     ValueError
-        where ``ports`` is not in 2..64 or ``middle_copies`` is below 2.
+        where ``ports`` is not in 2..64, ``middle_copies`` is not in 2..64, or the switch is too
+        large to be built: it grows with the power of ``middle_copies`` by its stages.
     """
     if not isinstance(ports, int) or not 2 <= ports <= MAX_PORTS:
         raise ValueError(f"ports must be an integer in 2..{MAX_PORTS}, not {ports!r}")
     if not isinstance(middle_copies, int) or middle_copies < 2:
         raise ValueError(f"middle_copies must be an integer of at least 2, not {middle_copies!r}")
+    if middle_copies > MAX_COPIES:
+        raise ValueError(f"middle_copies must be at most {MAX_COPIES}, not {middle_copies!r}")
+    count = _count(ports, middle_copies)
+    if count > MAX_SWITCHES:
+        raise ValueError(
+            f"FRED_m(P) must have at most {MAX_SWITCHES} micro-switches, not {count}: "
+            f"middle_copies {middle_copies!r} are too many for {ports!r} ports"
+        )
+
+
+def _count(ports: int, copies: int) -> int:
+    """Micro-switches of FRED_m(P), odd ports' pairs included."""
+    if ports == 2:
+        return 1
+    edges = -(-ports // 2)
+    return 2 * edges + copies * _count(edges, copies)
 
 
 def stages(ports: int) -> int:
