@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import gc
 import json
+import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
 from fractions import Fraction
 from pathlib import Path
 
+from amaranth.hdl import UnusedElaboratable
 from amaranth.lib import wiring
 
 from rtl.ace.endpoint import AceEndpoint
@@ -21,10 +24,13 @@ from sw_model.errors import InputError, nearest
 from sw_model.fred.timing import FRED_TIMING
 from sw_model.platform import Platform
 from sw_model.topology import Dim, DimKind, Topology
+from sw_model.units import shown
 
 __all__ = ["TOPS", "emit"]
 
 Settings = dict[str, int]
+
+_LARGEST = 1 << 20  # no parameter of a part is larger
 
 
 @dataclass(frozen=True)
@@ -102,7 +108,7 @@ TOPS: Mapping[str, _Top] = {
     "ace": _Top(
         presets={
             "sim": _ACE_SIM,
-            # 2-ace: 4 MiB of SRAM, 64-byte buses, 16 contexts; packets of 4 KiB.
+            # docs/ace.md: 4 MiB of SRAM, 64-byte buses, 16 contexts; packets of 4 KiB.
             "paper": {
                 **_ACE_SIM,
                 "flit_bytes": 64,
@@ -119,7 +125,7 @@ TOPS: Mapping[str, _Top] = {
     "fred": _Top(
         presets={
             "sim": _FRED_SIM,
-            # 3-fred: the L1 slice of the wafer, FRED_3(12), with flits of 64 bytes.
+            # docs/fred.md: the L1 slice of the wafer, FRED_3(12), with flits of 64 bytes.
             "paper": {
                 **_FRED_SIM,
                 "ports": 12,
@@ -171,12 +177,10 @@ def emit(top: str, out: Path, *, preset: str, settings: Mapping[str, str]) -> li
         try:
             chosen[key] = int(text, 0)
         except ValueError:
-            raise InputError(f"{key} must be a whole number, not {text!r}") from None
-    try:
-        component = TOPS[top].build(chosen)
-        text = emit_systemverilog(component, name=top)
-    except ValueError as error:
-        raise InputError(f"{top} cannot be built: {error}") from None
+            raise InputError(f"{key} must be a whole number, not {shown(text)}") from None
+        if chosen[key] > _LARGEST:
+            raise InputError(f"{key} must be at most {_LARGEST}, not {shown(text)}")
+    text = _built(top, chosen)
     header = [f"// {top}, preset {preset}."]
     header += [f"//   {key} = {chosen[key]}" for key in chosen]
     files = {
@@ -190,6 +194,19 @@ def emit(top: str, out: Path, *, preset: str, settings: Mapping[str, str]) -> li
     except OSError as error:
         raise InputError(f"cannot be written: {error.strerror}", path=out) from None
     return [out / name for name in files]
+
+
+def _built(top: str, settings: Settings) -> str:
+    """The SystemVerilog. What was built before a part refused its parameters stays unused, of
+    course, and nothing is said about that."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UnusedElaboratable)
+        try:
+            return emit_systemverilog(TOPS[top].build(settings), name=top)
+        except ValueError as error:
+            reason = str(error)
+        gc.collect()  # Amaranth warns when the parts go: now, not later
+    raise InputError(f"{top} cannot be built: {reason}")
 
 
 def _core(top: str) -> str:

@@ -18,6 +18,7 @@ from pathlib import Path
 
 from sim_top.cli.frame import Output, value, write_whole
 from sim_top.cli.options import add_experiment_options, experiment_of
+from sim_top.cli.targets import check_file, check_folder, target
 from sw_model.units import parse_number
 
 EXAMPLE = "antiphon cosim examples/resnet50.yaml --scale 1/256 --waves platform.fst"
@@ -36,8 +37,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--scale", type=value(_scale), metavar="S", help="factor on payloads and compute, as 1/64"
     )
-    parser.add_argument("--output", type=Path, metavar="DIR", help="folder for the results")
-    parser.add_argument("--waves", type=Path, metavar="F.fst", help="write the waveforms")
+    parser.add_argument("--output", type=target, metavar="DIR", help="folder for the results")
+    parser.add_argument("--waves", type=target, metavar="F.fst", help="write the waveforms")
 
 
 def run(arguments: argparse.Namespace, output: Output) -> bool:
@@ -47,6 +48,10 @@ def run(arguments: argparse.Namespace, output: Output) -> bool:
         experiment = replace(experiment, cosim=replace(experiment.cosim, scale=arguments.scale))
     if arguments.output is not None:
         experiment = replace(experiment, output=arguments.output)
+    if experiment.output is not None:
+        check_folder("output" if arguments.output is None else "--output", experiment.output)
+    if arguments.waves is not None:
+        check_file("--waves", arguments.waves)
     workload = experiment.load_workload()
     experiment.platform()
 

@@ -6,9 +6,9 @@ The same arguments give the same bytes.
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 
 from sim_top.cli.frame import Output
+from sim_top.cli.targets import check_folder, target
 from sw_model.errors import InputError
 
 EXAMPLE = "antiphon emit fred --out build/fred --preset sim --set ports=8"
@@ -24,7 +24,9 @@ def _setting(text: str) -> tuple[str, str]:
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add arguments."""
     parser.add_argument("top", metavar="TOP", help="ace, fred, or platform")
-    parser.add_argument("--out", required=True, type=Path, metavar="DIR", help="folder to write to")
+    parser.add_argument(
+        "--out", required=True, type=target, metavar="DIR", help="folder to write to"
+    )
     parser.add_argument(
         "--preset", choices=["sim", "paper"], default="sim", help="parameters (default sim)"
     )
@@ -44,6 +46,7 @@ def run(arguments: argparse.Namespace, output: Output) -> bool:
     settings = dict(arguments.settings)
     if len(settings) < len(arguments.settings):
         raise InputError("--set must name every key once")
+    check_folder("--out", arguments.out)
 
     from sim_top.emit import emit
 

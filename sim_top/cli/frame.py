@@ -18,7 +18,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 
+from sim_top.cli.targets import check_file, target
 from sw_model.errors import AntiphonError, InputError, nearest
+from sw_model.units import LARGEST_COUNT, shown
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
@@ -30,6 +32,8 @@ COMMANDS = {
     "collective": "one collective on the TLM, with its bound",
     "cosim": "a training workload with the RTL in the loop, beside the TLM",
     "run": "a training workload on the TLM",
+    "sweep": "many runs side by side",
+    "compare": "what changed from one result to another",
     "crosscheck": "the TLM against the RTL, over a matrix of collectives",
     "route": "route flows through a FRED switch",
     "workload": "write a workload of the project's own",
@@ -40,7 +44,8 @@ COMMANDS = {
     "bench": "the benchmarks",
 }
 
-OK, FAILED, BAD_INPUT = 0, 1, 2
+OK, FAILED, BAD_INPUT, INTERRUPTED = 0, 1, 2, 130
+_DIGITS = 30  # more than any whole number has here; far more are slow to convert
 _INDENTED = 1 << 20  # characters of JSON up to which people may want to read it
 
 Progress = Callable[[float], None]
@@ -80,11 +85,14 @@ def value(parse: Callable[[str], Any]) -> Callable[[str], Any]:
 def whole(text: str) -> int:
     """A whole number of at least 1, for an argument."""
     try:
-        number = int(text)
+        number = int(text) if len(text) <= _DIGITS else 0
     except ValueError:
         number = 0
-    if number < 1:
-        raise argparse.ArgumentTypeError(f"must be a whole number of at least 1, not {text!r}")
+    if not 1 <= number <= LARGEST_COUNT:
+        rule = "a whole number of at least 1"
+        if number or len(text) > _DIGITS:
+            rule = f"a whole number in 1..{LARGEST_COUNT}"
+        raise argparse.ArgumentTypeError(f"must be {rule}, not {shown(text)}")
     return number
 
 
@@ -118,10 +126,8 @@ class Output:
 
     def check_target(self) -> None:
         """Refuse a JSON file that could not be written, before long work begins."""
-        if self.json_target not in (None, "-"):
-            folder = Path(str(self.json_target)).parent
-            if not folder.is_dir():
-                raise InputError(f"--json must name a file in an existing folder, not {folder}")
+        if self.json_target is not None and self.json_target != "-":
+            check_file("--json", target(self.json_target))
 
     def write(self) -> None:
         """Write the JSON, whole or not at all."""
@@ -254,9 +260,22 @@ def _run(arguments: Sequence[str]) -> int:
     return OK if passed else FAILED
 
 
+def _last_resort(error: Exception) -> str:
+    """One line for an error that has no message of its own."""
+    if isinstance(error, MemoryError):
+        return "the memory does not suffice for this input"
+    if isinstance(error, RecursionError):
+        return "the input is nested too deeply"
+    if isinstance(error, OverflowError):
+        return f"a number is too large to be worked with: {error}"
+    assert isinstance(error, OSError)
+    where = "" if error.filename is None else f"{error.filename}: "
+    return f"{where}{error.strerror or str(error) or type(error).__name__}"
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command line. Returns the exit status: 0 fine, 1 a check or a run failed, 2 bad
-    input."""
+    input, 130 interrupted."""
     try:
         return _run(sys.argv[1:] if arguments is None else arguments)
     except InputError as error:
@@ -271,4 +290,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return OK
     except KeyboardInterrupt:
         sys.stderr.write("antiphon: interrupted\n")
-        return 130
+        return INTERRUPTED
+    except (OSError, MemoryError, OverflowError, RecursionError) as error:
+        # What no reader has foreseen: a disk that is full, input too large to be worked on.
+        sys.stderr.write(f"antiphon: {_last_resort(error)}\n")
+        return BAD_INPUT
