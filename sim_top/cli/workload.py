@@ -1,8 +1,14 @@
-"""Write a workload of the project's own as an ASTRA-sim 1.0 text.
+"""Write a workload of the project's own.
 
-resnet50 is data-parallel ResNet-50 from the model's public layer shapes: every convolution, with
-its batch norm, and the classifier; gradients in FP16. A pass of a layer takes 2 x multiply-adds x
-batch / (peak x efficiency); an update moves 20 bytes a parameter.
+NAME is resnet50, resnet152, gnmt, dlrm, dlrm-kaggle, transformer-17b, gpt3 or transformer-1t, from
+public shapes (docs/workloads.md). --out says the format:
+
+  a prefix      Chakra traces, W.RANK.et, one for each of TP x PP x DP ranks, and their process
+                groups in W.comm_group.json, for --comm-group
+  NAME.txt      an ASTRA-sim 1.0 text, for data and tensor parallelism
+
+A pass of a block takes the longer of 2 x multiply-adds x batch / (peak x efficiency) and its bytes
+/ memory bandwidth. Ranks are placed TP first, then PP, then DP.
 """
 
 from __future__ import annotations
@@ -10,20 +16,49 @@ from __future__ import annotations
 import argparse
 from fractions import Fraction
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from sim_top.cli.frame import Output, value, write_whole
+from sim_top.cli.frame import Output, value, whole, write_whole
 from sw_model.errors import InputError
-from sw_model.units import format_size, format_time_ns, parse_number
+from sw_model.units import format_size, format_time_ns, parse_bandwidth, parse_number
 
-EXAMPLE = "antiphon workload resnet50 --batch 32 --peak-tflops 120 --out resnet50.txt"
+if TYPE_CHECKING:
+    from sw_model.workload.machine import Machine
+    from sw_model.workload.model import Model
+    from sw_model.workload.parallel import Parallelism
+
+EXAMPLE = "antiphon workload transformer-17b --tp 4 --pp 2 --dp 2 --microbatches 8 --out t17b"
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add arguments."""
-    number = value(parse_number)
-    parser.add_argument("name", choices=["resnet50"], metavar="NAME", help="resnet50")
-    parser.add_argument("--out", required=True, type=Path, metavar="W", help="the file to write")
-    parser.add_argument("--batch", type=int, default=8, help="images per NPU (default 8)")
+    number, bandwidth = value(parse_number), value(parse_bandwidth)
+    parser.add_argument("name", metavar="NAME", help="of the model")
+    parser.add_argument("--out", required=True, type=Path, metavar="W", help="what to write")
+    for option, what in (
+        ("--tp", "ranks of a tensor-parallel group"),
+        ("--pp", "stages of the pipeline"),
+        ("--dp", "data-parallel replicas"),
+    ):
+        parser.add_argument(option, type=whole, metavar="N", help=f"{what} (default 1)")
+    parser.add_argument(
+        "--ranks", type=whole, metavar="N", help="TP x PP x DP; gives what --dp does not"
+    )
+    parser.add_argument(
+        "--zero", type=int, choices=range(4), default=0, help="stage of ZeRO over DP (default 0)"
+    )
+    parser.add_argument(
+        "--schedule", choices=["gpipe", "1f1b"], default="gpipe", help="of stages (default gpipe)"
+    )
+    parser.add_argument(
+        "--microbatches", type=whole, metavar="N", help="in a batch (default: as many as stages)"
+    )
+    parser.add_argument(
+        "--batch", type=int, metavar="N", help="samples of a replica (default: the model's)"
+    )
+    parser.add_argument(
+        "--dtype", choices=["fp16", "bf16", "fp32"], default="fp16", help="(default fp16)"
+    )
     parser.add_argument(
         "--peak-tflops", type=number, default=Fraction(120), help="of an NPU (default 120)"
     )
@@ -31,41 +66,162 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--efficiency", type=number, default=Fraction(1, 2), help="share of it (default 0.5)"
     )
     parser.add_argument(
-        "--memory-gb-per-s",
-        type=number,
-        default=Fraction(900),
-        help="of an NPU's memory, 10^9 bytes per second (default 900)",
+        "--memory-bandwidth",
+        type=bandwidth,
+        default=Fraction(900 * 10**9),
+        metavar="BW",
+        help="of an NPU's memory, with its unit (default '900 GB/s')",
     )
+    parser.add_argument(
+        "--compute",
+        choices=["roofline", "operations"],
+        default="roofline",
+        help="operations: as if memory were never too slow (default roofline)",
+    )
+    parser.add_argument("--iterations", type=whole, default=1, metavar="N", help="(default 1)")
+    parser.add_argument("--gzip", action="store_true", help="compress the traces")
 
 
 def run(arguments: argparse.Namespace, output: Output) -> bool:
     """Generate and write."""
-    from sw_model.workload import astra_text, program, resnet50
+    from sw_model.workload.catalogue import model_named
+    from sw_model.workload.machine import Machine
 
+    model = model_named(arguments.name)
     try:
-        throughput = resnet50.Throughput(
-            batch=arguments.batch,
+        machine = Machine(
             peak_tflops=arguments.peak_tflops,
             efficiency=arguments.efficiency,
-            memory_gb_per_s=arguments.memory_gb_per_s,
+            memory_bandwidth=arguments.memory_bandwidth,
+            data_type=arguments.dtype,
+            roofline=arguments.compute == "roofline",
         )
     except ValueError as error:
         raise InputError(str(error)) from None
-    workload = resnet50.generate(throughput)
+    parallelism = _parallelism(arguments)
+    batch = model.batch if arguments.batch is None else arguments.batch
+    text = arguments.out.suffix == ".txt"
+    write = _write_text if text else _write_traces
+    write(arguments, output, model, parallelism, machine, batch)
+    return True
+
+
+def _parallelism(arguments: argparse.Namespace) -> Parallelism:
+    from sw_model.workload.parallel import Parallelism, PipelineSchedule
+
+    tensor, pipeline, data = (arguments.tp or 1), (arguments.pp or 1), arguments.dp
+    ranks = arguments.ranks
+    if data is None:
+        data = 1 if ranks is None else max(1, ranks // (tensor * pipeline))
+    product = tensor * pipeline * data
+    if ranks is not None and product != ranks:
+        raise InputError(
+            f"--tp x --pp x --dp must be the {ranks} of --ranks, "
+            f"not {tensor} x {pipeline} x {data} = {product}"
+        )
+    return Parallelism(
+        tensor=tensor,
+        pipeline=pipeline,
+        data=data,
+        microbatches=arguments.microbatches or pipeline,
+        zero=arguments.zero,
+        schedule=PipelineSchedule(arguments.schedule),
+    )
+
+
+def _write_text(
+    arguments: argparse.Namespace,
+    output: Output,
+    model: Model,
+    parallelism: Parallelism,
+    machine: Machine,
+    batch: int,
+) -> None:
+    from sw_model.workload import astra_text, program
+    from sw_model.workload.layered import layered
+
+    for option, given in (
+        ("--iterations", arguments.iterations != 1),
+        ("--gzip", arguments.gzip),
+    ):
+        if given:
+            raise InputError(f"{option} is for Chakra traces, not for a 1.0 text")
+    workload = layered(model, parallelism, machine, batch)
     write_whole(arguments.out, astra_text.format_text(workload).encode())
-    parameters = sum(shape.parameters for shape in resnet50.shapes())
     output.data = {
         "name": arguments.name,
         "nodes": len(program.iteration(workload)),
-        "ranks": 1,
+        "ranks": parallelism.ranks,
         "layers": len(workload.layers),
-        "parameters": parameters,
+        "parameters": model.parameters,
         "bytes": workload.communication_bytes(),
         "compute_ns": program.compute_ns(workload),
     }
     output.show(
-        f"{arguments.out}: {len(workload.layers)} layers, {parameters:,} parameters, "
-        f"{format_size(workload.communication_bytes())} of gradients, "
+        f"{arguments.out}: {len(workload.layers)} layers, {model.parameters:,} parameters, "
+        f"{format_size(workload.communication_bytes())} of communication, "
         f"{format_time_ns(program.compute_ns(workload))} of compute an iteration"
     )
-    return True
+
+
+def _write_traces(
+    arguments: argparse.Namespace,
+    output: Output,
+    model: Model,
+    parallelism: Parallelism,
+    machine: Machine,
+    batch: int,
+) -> None:
+    import json
+
+    from sw_model.chakra.files import encode_trace
+    from sw_model.chakra.from_model import ModelTraces
+    from sw_model.chakra.workload import rank_files
+
+    traces = ModelTraces(
+        model=model,
+        parallelism=parallelism,
+        machine=machine,
+        batch=batch,
+        iterations=arguments.iterations,
+    )
+    out = arguments.out
+    if not out.parent.is_dir():
+        raise InputError(f"--out must be in an existing folder, not {out.parent}")
+    ending = ".et.gz" if arguments.gzip else ".et"
+    mine = {Path(f"{out}.{rank}{ending}") for rank in range(parallelism.ranks)}
+    others = [path for path in rank_files(out).values() if path not in mine]
+    if others:
+        raise InputError(
+            "is there from another workload: remove its traces or give another --out",
+            path=others[0],
+        )
+    nodes = 0
+    last: object = None
+    data = b""
+    with output.progress("writing") as progress:
+        for rank, trace in enumerate(traces):
+            if trace is not last:
+                data, last = encode_trace(trace, compress=arguments.gzip), trace
+            write_whole(Path(f"{out}.{rank}{ending}"), data)
+            nodes += len(trace.nodes)
+            progress((rank + 1) / parallelism.ranks)
+    groups = traces.groups()
+    group_file = Path(f"{out}.comm_group.json")
+    if groups:
+        write_whole(group_file, (json.dumps(groups) + "\n").encode())
+    output.data = {
+        "name": arguments.name,
+        "nodes": nodes,
+        "ranks": parallelism.ranks,
+        "groups": len(groups),
+        "parameters": model.parameters,
+        "batch": batch,
+        "microbatches": parallelism.microbatches,
+    }
+    output.show(
+        f"{out}.RANK{ending}: {parallelism.ranks:,} ranks, {nodes:,} nodes, "
+        f"{model.parameters:,} parameters"
+    )
+    if groups:
+        output.show(f"{group_file}: {len(groups):,} process groups")

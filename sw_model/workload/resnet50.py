@@ -24,12 +24,14 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from sw_model.collective.plan import Operation
+from sw_model.units import LARGEST_COUNT, LARGEST_TIME_NS
 from sw_model.workload.layers import Communication, Layer, Mode, Workload
 
 __all__ = ["Shape", "Throughput", "generate", "shapes"]
 
-#: (blocks, inner channels) of the four stages; a block puts out four times its inner channels.
-_STAGES = ((3, 64), (4, 128), (6, 256), (3, 512))
+#: Blocks and inner channels of the four stages; a block puts out four times its inner channels.
+_DEPTHS = (3, 4, 6, 3)
+_INNER = (64, 128, 256, 512)
 _EXPANSION = 4
 _GRADIENT_BYTES = 2
 _UPDATE_BYTES = 20
@@ -45,6 +47,7 @@ class Shape:
     channels_in, channels_out, kernel : of the weights
     size_out : height and width of the output
     extra_parameters : scale and shift of the batch norm, or the classifier's bias
+    stride : from output to output, in the input
     """
 
     name: str
@@ -53,6 +56,7 @@ class Shape:
     kernel: int
     size_out: int
     extra_parameters: int
+    stride: int = 1
 
     @property
     def weights(self) -> int:
@@ -69,26 +73,36 @@ class Shape:
         """For one image, forward."""
         return self.weights * self.size_out**2
 
+    @property
+    def activations(self) -> int:
+        """Elements of input and output of one image."""
+        size_in = self.stride * self.size_out
+        return self.channels_in * size_in**2 + self.channels_out * self.size_out**2
 
-def _convolution(name: str, channels_in: int, channels_out: int, kernel: int, size: int) -> Shape:
-    return Shape(name, channels_in, channels_out, kernel, size, 2 * channels_out)
+
+def _convolution(
+    name: str, channels_in: int, channels_out: int, kernel: int, size: int, stride: int = 1
+) -> Shape:
+    return Shape(name, channels_in, channels_out, kernel, size, 2 * channels_out, stride)
 
 
-def shapes() -> Iterator[Shape]:
-    """All layers with weights, in forward order."""
-    yield _convolution("conv1", 3, 64, 7, 112)
+def shapes(depths: tuple[int, ...] = _DEPTHS) -> Iterator[Shape]:
+    """All layers with weights, in forward order; ``depths`` are the blocks of the four stages,
+    those of ResNet-50 if not given."""
+    yield _convolution("conv1", 3, 64, 7, 112, 2)
     channels, size = 64, 56
-    for stage, (blocks, inner) in enumerate(_STAGES, start=1):
+    for stage, (blocks, inner) in enumerate(zip(depths, _INNER, strict=True), start=1):
         for block in range(blocks):
             name = f"layer{stage}.{block}"
-            size_in = size
+            size_in, stride = size, 1
             if stage > 1 and block == 0:
-                size //= 2
+                size, stride = size // 2, 2
             yield _convolution(f"{name}.conv1", channels, inner, 1, size_in)
-            yield _convolution(f"{name}.conv2", inner, inner, 3, size)
+            yield _convolution(f"{name}.conv2", inner, inner, 3, size, stride)
             yield _convolution(f"{name}.conv3", inner, _EXPANSION * inner, 1, size)
             if block == 0:
-                yield _convolution(f"{name}.downsample", channels, _EXPANSION * inner, 1, size)
+                outer = _EXPANSION * inner
+                yield _convolution(f"{name}.downsample", channels, outer, 1, size, stride)
             channels = _EXPANSION * inner
     yield Shape("fc", channels, 1000, 1, 1, 1000)
 
@@ -113,6 +127,8 @@ class Throughput:
     def __post_init__(self) -> None:
         if self.batch < 1:
             raise ValueError(f"batch must be at least 1, not {self.batch!r}")
+        if self.batch > LARGEST_COUNT:
+            raise ValueError(f"batch must be at most {LARGEST_COUNT}, not {self.batch!r}")
         if self.peak_tflops <= 0:
             raise ValueError(f"peak_tflops must be positive, not {float(self.peak_tflops):g}")
         if not 0 < self.efficiency <= 1:
@@ -122,6 +138,11 @@ class Throughput:
         if self.memory_gb_per_s <= 0:
             raise ValueError(
                 f"memory_gb_per_s must be positive, not {float(self.memory_gb_per_s):g}"
+            )
+        if max(max(self.pass_ns(s), self.update_ns(s)) for s in shapes()) > LARGEST_TIME_NS:
+            raise ValueError(
+                "batch, peak_tflops, efficiency and memory_gb_per_s must be such that no layer "
+                "takes more than 10^6 s"
             )
 
     def pass_ns(self, shape: Shape) -> int:
