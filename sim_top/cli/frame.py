@@ -127,7 +127,7 @@ class Output:
     def check_target(self) -> None:
         """Refuse a JSON file that could not be written, before long work begins."""
         if self.json_target is not None and self.json_target != "-":
-            check_file("--json", target(self.json_target))
+            check_file("--json", Path(self.json_target))
 
     def write(self) -> None:
         """Write the JSON, whole or not at all."""
@@ -250,7 +250,10 @@ def _run(arguments: Sequence[str]) -> int:
     )
     command.configure(parser)
     parser.add_argument(
-        "--json", metavar="FILE", help="write the results as JSON; - for standard output"
+        "--json",
+        type=lambda text: str(target(text)),
+        metavar="FILE",
+        help="write the results as JSON; - for standard output",
     )
     parsed = parser.parse_args(arguments[1:])
     output = Output(json_target=parsed.json)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sim_top.cli.frame import write_whole
+from sim_top.cli.targets import check_file, target
 from sw_model.errors import InputError
 
 if TYPE_CHECKING:
@@ -21,14 +21,14 @@ def add_file_options(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add(
         "--trace",
-        type=Path,
+        type=target,
         metavar="T.json",
         help="write the timeline for Perfetto and chrome://tracing",
     )
-    add("--csv", type=Path, metavar="DIR", help="write layers.csv, dims.csv, ranks.csv")
+    add("--csv", type=target, metavar="DIR", help="write layers.csv, dims.csv, ranks.csv")
     add(
         "--html",
-        type=Path,
+        type=target,
         metavar="R.html",
         help="write a report to look at: one file, no network needed",
     )
@@ -40,13 +40,13 @@ def check_file_options(arguments: argparse.Namespace) -> None:
     Raises
     ------
     InputError
-        for a folder that does not exist.
+        for a folder that does not exist, or a folder in place of a file.
     """
     if arguments.csv is not None and not arguments.csv.is_dir():
         raise InputError(f"--csv must be an existing folder, not {arguments.csv}")
     for option, file in (("--trace", arguments.trace), ("--html", arguments.html)):
-        if file is not None and not file.parent.is_dir():
-            raise InputError(f"{option} must name a file in an existing folder, not {file.parent}")
+        if file is not None:
+            check_file(option, file)
 
 
 def wants_files(arguments: argparse.Namespace) -> bool:

@@ -11,7 +11,6 @@ With --semantics astra-sim the cost rules are those of that program.
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 
 from sim_top.cli.frame import Output
 from sim_top.cli.options import add_experiment_options, experiment_of
@@ -21,6 +20,7 @@ from sim_top.cli.result_files import (
     wants_files,
     write_files,
 )
+from sim_top.cli.targets import check_file, target
 from sim_top.cli.trace_run import add_trace_options, run_layers, run_traces
 from sim_top.cli.warnings import warn
 from sw_model.chakra.workload import is_chakra
@@ -36,7 +36,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add_trace_options(parser)
     add_file_options(parser)
     parser.add_argument(
-        "--timeline", type=Path, metavar="FILE", help="draw the timeline, .svg or .png"
+        "--timeline", type=target, metavar="FILE", help="draw the timeline, .svg or .png"
     )
 
 
@@ -71,6 +71,8 @@ def run_experiment(experiment: Experiment, arguments: argparse.Namespace, output
         for whatever is wrong in the files or between them.
     """
     check_file_options(arguments)
+    if arguments.timeline is not None:
+        check_file("--timeline", arguments.timeline, (".svg", ".png"))
     if arguments.experiment is not None and arguments.semantics == "antiphon":
         for name in ("scheduler", "intra", "chunks"):  # options have changed the file's already
             setattr(arguments, name, getattr(experiment.schedule, name))

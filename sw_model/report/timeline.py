@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from sw_model.errors import InputError
 from sw_model.results import RunResult
 from sw_model.workload.layers import Pass
 
@@ -38,6 +40,11 @@ def draw_timeline(runs: Sequence[RunResult], path: Path, *, rank: int | None = N
     runs : at least one
     path : ends in ``.svg`` or ``.png``; the same runs give the same bytes
     rank : whose time is drawn; the latest of each run by default
+
+    Raises
+    ------
+    InputError
+        where the file cannot be written.
     """
     import matplotlib
 
@@ -67,9 +74,14 @@ def draw_timeline(runs: Sequence[RunResult], path: Path, *, rank: int | None = N
     figure.legend(handles=legend, loc="outside upper right", ncols=len(legend), fontsize=8)
     try:
         metadata = {"Date": None} if path.suffix == ".svg" else {"Software": None}
-        figure.savefig(path, metadata=metadata, dpi=120)
+        picture = io.BytesIO()
+        figure.savefig(picture, format=path.suffix[1:], metadata=metadata, dpi=120)
     finally:
         pyplot.close(figure)
+    try:
+        path.write_bytes(picture.getvalue())
+    except OSError as error:
+        raise InputError(f"cannot be written: {error.strerror}", path=path) from None
 
 
 def _draw_lanes(axis: Axes, run: RunResult, rank: int) -> None:
