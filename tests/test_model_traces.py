@@ -25,7 +25,7 @@ from sw_model.workload.model import Block, Model
 from sw_model.workload.parallel import Parallelism, PipelineSchedule
 from sw_model.workload.transformer import decoder_blocks
 
-LAYERS, HIDDEN, SEQUENCE, WORDS, HEADS = 8, 64, 16, 480, 8
+LAYERS, HIDDEN, SEQUENCE, WORDS, HEADS = 4, 64, 16, 480, 8
 SMALL = Model(
     title="small",
     blocks=decoder_blocks(

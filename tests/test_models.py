@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 from fractions import Fraction
+from pathlib import Path
 
 import pytest
 
@@ -17,6 +18,7 @@ from sw_model.workload.layers import Mode
 from sw_model.workload.machine import Machine
 from sw_model.workload.model import Block
 from sw_model.workload.parallel import Parallelism
+from tests.chakra_traces import TRACES, needs_shared
 
 
 @pytest.mark.parametrize("name", MODELS)
@@ -145,6 +147,25 @@ def test_tensor_parallel_text() -> None:
     gradients = sum(layer.weight_gradient.bytes for layer in text.layers)
     assert gradients == 4 * sum(block.held(4) for block in model.blocks)
     assert astra_text.parse(astra_text.format_text(text)) == text
+
+
+@needs_shared
+def test_a_published_trace_of_the_same_shape() -> None:
+    """LIBRA's Transformer-17B has the same activations, at a batch of 8, and the same matrices."""
+    theirs = astra_text.read(TRACES / "10_libra_sc22" / "transformer_17B.txt").layers
+    model = model_named("transformer-17b")
+    assert theirs[5].forward.bytes == 2 * 8 * model.boundary == 69_730_304
+    attention = sum(layer.weight_gradient.bytes for layer in theirs[:6])
+    assert attention == 2 * (model.blocks[1].parameters - 6 * 4256)
+
+
+def test_the_documented_table() -> None:
+    rows = {}
+    for line in (Path(__file__).parents[1] / "docs" / "workloads.md").read_text().splitlines():
+        cells = [cell.strip() for cell in line.strip("|").split("|")]
+        if len(cells) == 5 and cells[0].strip("`") in MODELS:
+            rows[cells[0].strip("`")] = cells[2]
+    assert rows == {name: f"{model_named(name).parameters:,}" for name in MODELS}
 
 
 def test_dlrm_text() -> None:

@@ -91,6 +91,7 @@ class _Rank:
         self.ready: dict[str, int] = {}  # by block: what its weights wait for
         self.reduced: dict[str, list[int]] = {}  # by block: where its gradients are from
         self.exchange: list[int] = []  # the all-to-all under way
+        self.outputs: dict[int, list[int]] = {}  # of the last stage, by microbatch
         self.before: list[int] = []  # the compute node before the last: parameters' prefetch
         self.tail: list[tuple[Block, list[int]]] = []  # tied gradients, to be summed at the end
 
@@ -196,6 +197,8 @@ class _Rank:
             inputs = made
         if self.stage < self.how.pipeline - 1:
             self.end(f"{name} out", True, self.stage + 1, tag, inputs)
+        else:
+            self.outputs[microbatch] = inputs
 
     def backward(self, iteration: int, microbatch: int, last: bool) -> None:
         tag = self.tag(iteration, microbatch, True)
@@ -203,6 +206,8 @@ class _Rank:
         inputs: list[int] = []
         if self.stage < self.how.pipeline - 1:
             inputs = [self.end(f"{name} in", False, self.stage + 1, tag, [])]
+        else:
+            inputs = self.outputs.pop(microbatch)
         size = self.machine.element_bytes * self.samples
         for block in reversed(self.blocks):
             parents = inputs + self.gather(block, "backward")
