@@ -1,5 +1,7 @@
 """Rings of whole endpoints (see the bench)."""
 
+from functools import cache
+
 import pytest
 
 from rtl.ace.parameters import AceParameters, DimParameters
@@ -10,6 +12,7 @@ from testbenches.ace_ring import AceRing
 WORK = {"chunk_flits": 64, "chunks": 12, "sources": 8, "destinations": 8}
 
 
+@cache
 def ring_model(*, ranks=4, latency=10, contexts=4, simulator="verilator", buffers=8, flits=64):
     """A ring in its shell."""
     parameters = AceParameters(
