@@ -125,6 +125,22 @@ def test_tensor_parallel_bytes() -> None:
         assert sizes == {BATCH // count * ACTIVATION}
 
 
+def test_recomputation() -> None:
+    """Six all-reduces a layer instead of four, and four passes instead of three."""
+    how = Parallelism(tensor=4, recompute=True)
+    traces = made(how, uniform(4))
+    workload = assembled(made(how))
+    assert totals(workload, 0) == {
+        (Operation.ALL_REDUCE, 1, 4): (6 * LAYERS + 2) * BATCH * ACTIVATION
+    }
+    nodes = workload.graphs[0].nodes
+    place = {node.name: n for n, node in enumerate(nodes)}
+    again = place["layer1.mlp forward again all-reduce"]
+    assert again in nodes[place["layer1.mlp input gradient"]].parents
+    kept = replayed(made(Parallelism(tensor=4), uniform(4)))
+    assert replayed(traces).latest.compute * 3 == kept.latest.compute * 4
+
+
 def test_mixed_bytes() -> None:
     """TP 2, PP 4, DP 3: every rank's messages, tensor and data collectives, and the tied words."""
     how = Parallelism(tensor=2, pipeline=4, data=3, microbatches=4)
@@ -245,6 +261,14 @@ def test_one_rank_for_all_without_stages() -> None:
             "--tp must be at most the 28 attention heads of Transformer-17B, not 32",
         ),
         ("gpt3 --microbatches 3", "--microbatches must divide the batch of 16, not 3"),
+        (
+            "gnmt --recompute",
+            "--recompute is for the layers of transformers, which GNMT has not",
+        ),
+        (
+            "gpt3 --recompute --out w.txt",
+            "--recompute is for Chakra traces, not for a 1.0 text",
+        ),
         ("gpt3 --batch 0", "batch must be at least 1, not 0"),
         ("gpt3 --tp 0", "argument --tp: must be a whole number of at least 1, not '0'"),
         ("gpt3 --zero 4", "argument --zero: invalid choice: 4"),

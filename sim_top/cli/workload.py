@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sim_top.cli.frame import Output, value, whole, write_whole
+from sim_top.cli.targets import check_file, check_prefix, target
 from sw_model.errors import InputError
 from sw_model.units import format_size, format_time_ns, parse_bandwidth, parse_number
 
@@ -34,7 +35,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """Add arguments."""
     number, bandwidth = value(parse_number), value(parse_bandwidth)
     parser.add_argument("name", metavar="NAME", help="of the model")
-    parser.add_argument("--out", required=True, type=Path, metavar="W", help="what to write")
+    parser.add_argument("--out", required=True, type=target, metavar="W", help="what to write")
     for option, what in (
         ("--tp", "ranks of a tensor-parallel group"),
         ("--pp", "stages of the pipeline"),
@@ -52,6 +53,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--microbatches", type=whole, metavar="N", help="in a batch (default: as many as stages)"
+    )
+    parser.add_argument(
+        "--recompute", action="store_true", help="forward passes of layers again, backward"
     )
     parser.add_argument(
         "--batch", type=int, metavar="N", help="samples of a replica (default: the model's)"
@@ -88,6 +92,8 @@ def run(arguments: argparse.Namespace, output: Output) -> bool:
     from sw_model.workload.machine import Machine
 
     model = model_named(arguments.name)
+    text = arguments.out.suffix == ".txt"
+    (check_file if text else check_prefix)("--out", arguments.out)
     try:
         machine = Machine(
             peak_tflops=arguments.peak_tflops,
@@ -100,7 +106,6 @@ def run(arguments: argparse.Namespace, output: Output) -> bool:
         raise InputError(str(error)) from None
     parallelism = _parallelism(arguments)
     batch = model.batch if arguments.batch is None else arguments.batch
-    text = arguments.out.suffix == ".txt"
     write = _write_text if text else _write_traces
     write(arguments, output, model, parallelism, machine, batch)
     return True
@@ -126,6 +131,7 @@ def _parallelism(arguments: argparse.Namespace) -> Parallelism:
         microbatches=arguments.microbatches or pipeline,
         zero=arguments.zero,
         schedule=PipelineSchedule(arguments.schedule),
+        recompute=arguments.recompute,
     )
 
 
@@ -186,8 +192,6 @@ def _write_traces(
         iterations=arguments.iterations,
     )
     out = arguments.out
-    if not out.parent.is_dir():
-        raise InputError(f"--out must be in an existing folder, not {out.parent}")
     ending = ".et.gz" if arguments.gzip else ".et"
     mine = {Path(f"{out}.{rank}{ending}") for rank in range(parallelism.ranks)}
     others = [path for path in rank_files(out).values() if path not in mine]

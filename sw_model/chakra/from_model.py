@@ -5,6 +5,7 @@ The passes of a rank follow each other; collectives and messages run beside them
 * forward, of each block: compute, then the all-reduce of the tensor-parallel group, for which the
   next block waits;
 * backward, of each block: input gradient, its all-reduce, and beside that the weight gradient;
+* with recomputation the forward pass of a layer comes again before its backward pass;
 * a stage sends activations when its forward pass, and gradients when its backward pass of a
   microbatch has been computed, each rank to the rank in its place on the other stage;
 * the gradients of a block are reduced over the replicas as soon as the last microbatch has given
@@ -186,19 +187,32 @@ class _Rank:
                     made,
                 )
                 made = []
-            elif block.forward_reduced:
-                made = self.collective(
-                    f"{block.name} forward all-reduce",
-                    CollectiveKind.ALL_REDUCE,
-                    size * block.forward_reduced,
-                    Axis.TENSOR,
-                    made,
-                )
+            else:
+                made = self.reduce_activations(block, "forward", made)
             inputs = made
         if self.stage < self.how.pipeline - 1:
             self.end(f"{name} out", True, self.stage + 1, tag, inputs)
         else:
             self.outputs[microbatch] = inputs
+
+    def reduce_activations(self, block: Block, part: str, parents: list[int]) -> list[int]:
+        return self.collective(
+            f"{block.name} {part} all-reduce",
+            CollectiveKind.ALL_REDUCE,
+            self.machine.element_bytes * self.samples * block.forward_reduced,
+            Axis.TENSOR,
+            parents,
+        )
+
+    def again(self, layer: int | None) -> list[int]:
+        """The forward pass of a layer once more; what its backward pass waits for."""
+        made: list[int] = []
+        for block in self.blocks:
+            if layer is not None and block.layer == layer:
+                parents = made + self.gather(block, "forward again")
+                made = [self.compute(block, "forward again", parents)]
+                made = self.reduce_activations(block, "forward again", made)
+        return made
 
     def backward(self, iteration: int, microbatch: int, last: bool) -> None:
         tag = self.tag(iteration, microbatch, True)
@@ -209,8 +223,13 @@ class _Rank:
         else:
             inputs = self.outputs.pop(microbatch)
         size = self.machine.element_bytes * self.samples
+        layer: int | None = None
+        again: list[int] = []
         for block in reversed(self.blocks):
-            parents = inputs + self.gather(block, "backward")
+            if self.how.recompute and block.layer != layer:
+                layer = block.layer
+                again = self.again(layer)
+            parents = inputs + again + self.gather(block, "backward")
             if block.exchanged:
                 parents += self.exchange
             outputs: list[int] = []

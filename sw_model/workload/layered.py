@@ -35,6 +35,8 @@ def layered(model: Model, parallelism: Parallelism, machine: Machine, batch: int
                 f"{option} must be {plain} in a 1.0 text, which cannot say more, not {value}: "
                 "give --out a prefix for Chakra traces"
             )
+    if parallelism.recompute:
+        raise InputError("--recompute is for Chakra traces, not for a 1.0 text")
     layers = tuple(_layer(model, block, parallelism, machine, batch) for block in model.blocks)
     bottoms = [n for n, block in enumerate(model.blocks) if block.name.startswith("bottom")]
     if model.blocks[0].exchanged:

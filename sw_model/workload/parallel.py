@@ -49,6 +49,7 @@ class Parallelism:
     microbatches : into which the batch of a replica is cut
     zero : stage of ZeRO, 0 for none
     schedule : of the pipeline
+    recompute : only what a layer begins with is kept, and its forward pass computed again
     """
 
     tensor: int = 1
@@ -57,6 +58,7 @@ class Parallelism:
     microbatches: int = 1
     zero: int = 0
     schedule: PipelineSchedule = PipelineSchedule.GPIPE
+    recompute: bool = False
 
     def __post_init__(self) -> None:
         for name in ("tensor", "pipeline", "data", "microbatches"):
@@ -99,6 +101,10 @@ class Parallelism:
             raise InputError(
                 f"--pp must divide the {model.layers} layers of {model.title} "
                 f"({', '.join(map(str, fits))}), not {self.pipeline}"
+            )
+        if self.recompute and not model.layers:
+            raise InputError(
+                f"--recompute is for the layers of transformers, which {model.title} has not"
             )
         if batch % self.microbatches:
             raise InputError(
