@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from sim_top.cli.frame import Output, write_whole
 from sim_top.cli.options import whole
+from sim_top.cli.targets import check_file, check_prefix, target
 from sw_model.errors import InputError
 from sw_model.experiment import HEADERLESS_MODES
 
@@ -32,7 +33,7 @@ EXAMPLE = "antiphon convert resnet50.txt traces/resnet50 --network examples/four
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add arguments."""
     parser.add_argument("source", type=Path, metavar="IN", help="what to read")
-    parser.add_argument("target", type=Path, metavar="OUT", help="what to write")
+    parser.add_argument("target", type=target, metavar="OUT", help="what to write")
     parser.add_argument(
         "--network", type=Path, metavar="N.yml", help="whose NPUs and dims; for 1.0 texts"
     )
@@ -52,21 +53,19 @@ def _format(path: Path) -> str:
 
 def run(arguments: argparse.Namespace, output: Output) -> bool:
     """Read and write."""
-    source, target = _format(arguments.source), _format(arguments.target)
-    folder = arguments.target.parent
-    if not folder.is_dir():
-        raise InputError(f"OUT must be in an existing folder, not {folder}")
+    source, ending = _format(arguments.source), _format(arguments.target)
+    (check_prefix if ending == "prefix" else check_file)("OUT", arguments.target)
     if source == ".txt":
-        nodes, ranks = _from_text(arguments, target)
-    elif target == ".txt":
+        nodes, ranks = _from_text(arguments, ending)
+    elif ending == ".txt":
         raise InputError("OUT cannot be a 1.0 text: a trace has no layers")
     elif source == "prefix":
-        nodes, ranks = _from_prefix(arguments, target)
+        nodes, ranks = _from_prefix(arguments, ending)
     else:
-        if target == "prefix":
+        if ending == "prefix":
             raise InputError("OUT must be one file, .et, .et.gz or .json, as IN is")
         trace = _read(arguments.source, source)
-        _write(trace, arguments.target, target)
+        _write(trace, arguments.target, ending)
         nodes, ranks = len(trace.nodes), 1
     output.data = {"nodes": nodes, "ranks": ranks}
     output.show(f"{arguments.target}: {nodes:,} nodes, {ranks:,} ranks")
@@ -145,7 +144,7 @@ def _read(path: Path, ending: str) -> Trace:
         raise InputError(
             f"must be JSON: {error.msg}", path=path, line=error.lineno, column=error.colno
         ) from None
-    except (ParseError, KeyError, TypeError) as error:
+    except (ParseError, KeyError, TypeError, ValueError) as error:
         raise InputError(
             f"must be a Chakra trace as JSON, with 'metadata' and 'nodes': {error}", path=path
         ) from None

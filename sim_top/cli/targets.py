@@ -8,7 +8,7 @@ from pathlib import Path
 
 from sw_model.errors import InputError
 
-__all__ = ["check_file", "check_folder", "target"]
+__all__ = ["check_file", "check_folder", "check_prefix", "target"]
 
 
 def target(text: str) -> Path:
@@ -41,6 +41,23 @@ def check_file(option: str, path: Path, endings: Sequence[str] = ()) -> None:
         raise InputError(f"{option}: {error.strerror}: {path}") from None
     if endings and path.suffix not in endings:
         raise InputError(f"{option} must end in {' or '.join(endings)}, not {path.name!r}")
+
+
+def check_prefix(option: str, path: Path) -> None:
+    """Refuse a prefix of file names that could not be written.
+
+    Raises
+    ------
+    InputError
+        for a folder that does not exist, or a folder and no name in it.
+    """
+    if path.name in ("", ".."):
+        raise InputError(f"{option} must begin the names of files, not be the folder {path}")
+    try:
+        if not path.parent.is_dir():
+            raise InputError(f"{option} must be in an existing folder, not {path.parent}")
+    except OSError as error:
+        raise InputError(f"{option}: {error.strerror}: {path}") from None
 
 
 def check_folder(option: str, path: Path) -> None:

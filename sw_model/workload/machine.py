@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from sw_model.collective.plan import ELEMENT_BYTES
+from sw_model.errors import InputError
+from sw_model.units import LARGEST_TIME_NS
 from sw_model.workload.model import Block
 
 __all__ = ["Machine"]
@@ -70,8 +72,24 @@ class Machine:
             activations = block.outer_elements + Fraction(block.inner_elements, tensor)
             moved = self.element_bytes * (weights + samples * activations)
             time = max(time, moved * 10**9 / self.memory_bandwidth)
-        return max(1, round(time))
+        return _nanoseconds(time)
 
     def update_ns(self, parameters: int, bytes_each: int) -> int:
         """The update of so many parameters, to the nearest nanosecond, at least one."""
-        return max(1, round(bytes_each * parameters * 10**9 / self.memory_bandwidth))
+        return _nanoseconds(bytes_each * parameters * 10**9 / self.memory_bandwidth)
+
+
+def _nanoseconds(time: Fraction) -> int:
+    """To the nearest, at least one.
+
+    Raises
+    ------
+    InputError
+        for more than `LARGEST_TIME_NS`.
+    """
+    if time > LARGEST_TIME_NS:
+        raise InputError(
+            "no pass and no update of a block may take more than 10^6 s: raise peak_tflops, "
+            "efficiency or the memory bandwidth, or lower the batch"
+        )
+    return max(1, round(time))
