@@ -103,6 +103,7 @@ def test_an_engine_backed_run_leaves_all_files(folder, antiphon):
         (("--csv", "e.yaml"), "--csv must be an existing folder, not e.yaml"),
         (("--trace", "no/t.json"), "--trace must name a file in an existing folder, not no"),
         (("--html", "no/r.html"), "--html must name a file in an existing folder, not no"),
+        (("--html", "out"), "--html must name a file, not the folder out"),
     ],
 )
 def test_files_that_cannot_be_are_refused_before_the_run(
@@ -113,11 +114,6 @@ def test_files_that_cannot_be_are_refused_before_the_run(
     )
     write(folder, *[[all_reduce(0, 4096)]] * 2)
     assert antiphon("run", *command, *option) == (2, "", f"antiphon: {message}\n")
-
-
-def test_a_file_in_place_of_a_folder(folder, antiphon):
-    status, _, err = antiphon("run", "e.yaml", "--html", "out")
-    assert (status, err) == (2, "antiphon: out: cannot be written: Is a directory\n")
 
 
 def test_rows_of_communication_do_not_overlap():

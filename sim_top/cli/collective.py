@@ -129,13 +129,28 @@ def run(arguments: argparse.Namespace, output: Output) -> bool:
     )
 
     output.data = collective_json(outcome)
+    explanation = None
+    if arguments.explain:
+        from sw_model.report.phases import explain, explanation_json
+
+        explanation = explain(
+            semantics if semantics != "antiphon" else outcome.label,
+            asked,
+            topology,
+            turn=outcome.instance.turn,
+            algorithms=outcome.instance.algorithms,
+        )
+        output.data["explanation"] = explanation_json(explanation)
     if memory is not None:
         output.data |= memory_json(outcome, memory)
     if output.json_target != "-":  # the tables' library starts slowly
         output.show(*collective_tables(outcome))
         if memory is not None:
             output.show(memory_table(outcome, memory))
-        if arguments.explain:
+        if explanation is not None:
+            from sw_model.report.phases import explanation_tables as phase_tables
+
+            output.show(*phase_tables(explanation))
             output.show(*explanation_tables(outcome))
         output.show(*(f"note: {note}" for note in outcome.notes))
     return True

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 
+from sim_top.cli.explain import explain_run
 from sim_top.cli.frame import Output
 from sim_top.cli.options import add_experiment_options, experiment_of
 from sim_top.cli.result_files import (
@@ -35,6 +36,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add_experiment_options(parser, optional=True)
     add_trace_options(parser)
     add_file_options(parser)
+    parser.add_argument(
+        "--explain",
+        action="store_true",
+        help="the collective of the layer that exposes most, phase by phase",
+    )
     parser.add_argument(
         "--timeline", type=target, metavar="FILE", help="draw the timeline, .svg or .png"
     )
@@ -92,6 +98,11 @@ def run_experiment(experiment: Experiment, arguments: argparse.Namespace, output
     from sw_model.report import json_report, tables
 
     output.data = json_report.run_json(result)
+    explanation = explain_run(result, experiment, workload) if arguments.explain else None
+    if explanation is not None:
+        from sw_model.report.phases import explanation_json
+
+        output.data["explanation"] = explanation_json(explanation)
     settings = experiment.workload
     output.show(
         tables.workload_table(
@@ -102,6 +113,10 @@ def run_experiment(experiment: Experiment, arguments: argparse.Namespace, output
         tables.utilisation_table("Dims", [result]),
         tables.layers_table("Layers that expose most", result),
     )
+    if explanation is not None and output.json_target != "-":
+        from sw_model.report.phases import explanation_tables
+
+        output.show(*explanation_tables(explanation))
     if arguments.timeline is not None:
         from sw_model.report.timeline import draw_timeline
 

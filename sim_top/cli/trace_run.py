@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from sim_top.cli.explain import explain_trace
 from sim_top.cli.frame import Output
 from sim_top.cli.result_files import wants_files, write_files
 from sim_top.cli.warnings import warn, warn_of_keys
@@ -132,6 +133,7 @@ def _replay(
         ("--scheduler", arguments.scheduler not in (None, "baseline")),
         ("--intra", arguments.intra not in (None, "fifo")),
         ("--latency-model", arguments.latency_model != "overlapped"),
+        ("--explain", arguments.explain),
     ):
         if given and not own:
             raise InputError(f"{option} is for the semantics antiphon, not {semantics.value}")
@@ -172,6 +174,11 @@ def _replay(
     for note in result.notes:
         warn(note)
     output.data = trace_json(result)
+    explanation = explain_trace(result, config) if arguments.explain else None
+    if explanation is not None:
+        from sw_model.report.phases import explanation_json
+
+        output.data["explanation"] = explanation_json(explanation)
     if wants_files(arguments):
         from sw_model.report.page import page_of_trace
         from sw_model.report.trace_files import chrome_trace, csv_tables
@@ -184,4 +191,8 @@ def _replay(
         )
     if output.json_target != "-":
         output.show(*trace_tables(result))
+        if explanation is not None:
+            from sw_model.report.phases import explanation_tables
+
+            output.show(*explanation_tables(explanation))
     return True

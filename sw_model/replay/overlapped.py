@@ -32,7 +32,7 @@ from sw_model.schedule.outcome import choose
 from sw_model.schedule.single import Instance
 from sw_model.topology import Topology
 
-__all__ = ["OverlappedFabric", "Schedule"]
+__all__ = ["OverlappedFabric", "Schedule", "own_algorithms"]
 
 Lanes = tuple[tuple[int, int, bool], ...]  # (dim, colour, outwards)
 Order = tuple[int, int, int]  # priority, time of entry, node
@@ -46,6 +46,26 @@ _OWN = {
     AlgorithmName.HALVING_DOUBLING: Algorithm.HALVING_DOUBLING,
     AlgorithmName.ONE_HALVING_DOUBLING: Algorithm.HALVING_DOUBLING,
 }
+
+
+def own_algorithms(
+    system: SystemConfig, operation: Operation, topology: Topology
+) -> tuple[tuple[Algorithm, ...], tuple[str, ...]]:
+    """By dim the algorithm that the system asks for, or the best of the dim's kind where it asks
+    for none or for one that cannot be, and notes on the latter."""
+    names = system.algorithms.get(operation)
+    algorithms, notes = [], []
+    for index, dim in enumerate(topology.dims):
+        wanted = _OWN.get(names[index]) if names and dim.size > 1 else None
+        try:
+            if names and dim.size > 1 and wanted is None:
+                raise InputError(f"{names[index].value} is not known in this semantics")
+            algorithm = algorithm_of(dim, operation, wanted)
+        except InputError as error:
+            algorithm = algorithm_of(dim, operation)
+            notes.append(f"dim {index + 1}: {error}; {algorithm.value} is used instead")
+        algorithms.append(algorithm)
+    return tuple(algorithms), tuple(notes)
 
 
 @dataclass(frozen=True)
@@ -142,19 +162,8 @@ class OverlappedFabric:
 
     def _instance(self, operation: Operation, size: int, members: tuple[int, ...]) -> Instance:
         shape = shape_of(self.topology, members)
-        names = self.system.algorithms.get(operation)
-        algorithms = []
-        for index, dim in enumerate(shape.topology.dims):
-            wanted = _OWN.get(names[index]) if names and dim.size > 1 else None
-            try:
-                if names and dim.size > 1 and wanted is None:
-                    raise InputError(f"{names[index].value} is not known in this semantics")
-                algorithm = algorithm_of(dim, operation, wanted)
-            except InputError as error:
-                algorithm = algorithm_of(dim, operation)
-                note = f"dim {index + 1}: {error}; {algorithm.value} is used instead"
-                self.told[note] = None
-            algorithms.append(algorithm)
+        algorithms, notes = own_algorithms(self.system, operation, shape.topology)
+        self.told |= dict.fromkeys(notes)
         # Traces count bytes; two of them are an element, so that shards are whole elements.
         collective = Collective(
             operation, -(-size // 2), "fp16", dims=tuple(range(len(self.topology.dims)))
@@ -162,7 +171,7 @@ class OverlappedFabric:
         return Instance(
             collective,
             shape.topology,
-            tuple(algorithms),
+            algorithms,
             serial_latency=self.schedule.serial_latency,
         )
 
