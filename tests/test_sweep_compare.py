@@ -7,6 +7,7 @@ import json
 import pytest
 
 from sim_top import cli
+from sim_top.cli.sweep import _Part
 from sw_model.report.differences import differences
 from sw_model.variants import combinations, parse_setting, variant
 from tests.chakra_traces import all_reduce, write
@@ -58,6 +59,17 @@ def test_a_sweep_for_people(folder, antiphon):
     assert float(rows[1][1]) > float(rows[0][1])
 
 
+def test_the_bar_of_a_sweep_does_not_go_back():
+    shares: list[float] = []
+    part = _Part(json_target="-")
+    part.within(shares.append, 1, 2)
+    for _ in range(2):  # reading, and then the run
+        with part.progress("stage") as progress:
+            for share in (0.0, 0.5, 1.0):
+                progress(share)
+    assert shares == [0.5, 0.75, 1.0, 1.0, 1.0, 1.0]
+
+
 def test_a_sweep_over_traces(folder, antiphon):
     write(folder, *[[all_reduce(0, 1 << 20)]] * 4)
     status, out, _ = antiphon(
@@ -66,6 +78,7 @@ def test_a_sweep_over_traces(folder, antiphon):
     assert status == 0
     one, eight = json.loads(out)["runs"]
     assert one["semantics"] == "antiphon"
+    assert eight["settings"] == {"workload.file": "w", "schedule.chunks": 8}
     assert eight["total_ns"] < one["total_ns"]
 
 

@@ -8,6 +8,7 @@ first one runs. They run as antiphon run does them; times are of the rank that f
 from __future__ import annotations
 
 import argparse
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -53,8 +54,16 @@ class _Part(Output):
     update: Progress = lambda share: None
 
     def within(self, whole: Progress, number: int, count: int) -> None:
-        """Be number ``number`` of ``count`` equal parts of ``whole``."""
-        self.update = lambda share: whole((number + share) / count)
+        """Be number ``number`` of ``count`` equal parts of ``whole``. A run may have several
+        stages, each with its own progress from 0 to 1; the whole does not go back."""
+        reached = 0.0
+
+        def update(share: float) -> None:
+            nonlocal reached
+            reached = max(reached, share)
+            whole((number + reached) / count)
+
+        self.update = update
 
     @contextmanager
     def progress(self, label: str) -> Iterator[Progress]:
@@ -63,15 +72,15 @@ class _Part(Output):
 
 def run(arguments: argparse.Namespace, output: Output) -> bool:
     """Read all, run all, compare."""
-    settings = arguments.settings
-    keys = [key for key, _ in settings]
+    asked = arguments.settings
+    keys = [key for key, _ in asked]
     for key in keys:
         if keys.count(key) > 1:
             raise InputError(f"--set must name each key once, not {key!r} {keys.count(key)} times")
-    count = prod(len(values) for _, values in settings)
+    count = prod(len(values) for _, values in asked)
     if count > _MOST:
         raise InputError(f"--set must lead to at most {_MOST:,} runs, not {count:,}")
-    changes = list(combinations(settings))
+    changes = list(combinations(asked))
     read_experiment(arguments.experiment)  # what is wrong in the file is no fault of a setting
     experiments = [_checked(arguments.experiment, change) for change in changes]
     parser = Parser(prog="antiphon run")
@@ -87,7 +96,8 @@ def run(arguments: argparse.Namespace, output: Output) -> bool:
             except AntiphonError as error:
                 raise _told(error, change) from None
             assert part.data is not None
-            runs.append({"settings": change, **part.data})
+            settings = {key: _typed(text) for key, text in change.items()}
+            runs.append({"settings": settings, **part.data})
             progress((number + 1) / count)
 
     output.data = {"experiment": str(arguments.experiment), "runs": runs}
@@ -96,6 +106,13 @@ def run(arguments: argparse.Namespace, output: Output) -> bool:
 
         output.show(sweep_table(str(arguments.experiment), runs))
     return True
+
+
+def _typed(text: str) -> int | float | str:
+    """A plain number as such, all else as it was written."""
+    if re.fullmatch(r"-?\d{1,15}", text):
+        return int(text)
+    return float(text) if re.fullmatch(r"-?\d{1,15}\.\d+", text) else text
 
 
 def _told(error: AntiphonError, change: dict[str, str]) -> AntiphonError:

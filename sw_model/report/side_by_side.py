@@ -36,7 +36,7 @@ def sweep_table(title: str, runs: Sequence[dict[str, Any]]) -> Table:
     for run in runs:
         change = f"{run['total_ns'] / first - 1:+.2%}" if first else ""
         table.add_row(
-            *(escape(text) for text in run["settings"].values()),
+            *(escape(str(setting)) for setting in run["settings"].values()),
             f"{run['total_ns'] / 1000:,.3f}",
             change,
             f"{run['compute_ns'] / 1000:,.3f}",
