@@ -11,6 +11,7 @@ import pytest
 
 from sim_top import cli
 from sw_model.astra.system import SystemConfig
+from sw_model.chakra.from_layers import trace_of_layers
 from sw_model.chakra.from_model import ModelTraces
 from sw_model.chakra.graph import build_graph
 from sw_model.chakra.messages import NodeKind
@@ -20,6 +21,7 @@ from sw_model.errors import InputError
 from sw_model.replay.run import Semantics, TraceResult, replay_trace
 from sw_model.topology import Dim, DimKind, Topology
 from sw_model.workload.catalogue import model_named
+from sw_model.workload.layered import layered
 from sw_model.workload.machine import Machine
 from sw_model.workload.model import Block, Model
 from sw_model.workload.parallel import Parallelism, PipelineSchedule
@@ -232,6 +234,33 @@ def test_mixtures_finish_and_fold(semantics, schedule, zero) -> None:
     assert set(result.sizes) == {4}
     for rank in result.ranks:
         assert rank.finish == rank.compute + rank.exposed + rank.host + rank.bubble
+
+
+@pytest.mark.parametrize(
+    ("name", "how"),
+    [
+        ("small", Parallelism(tensor=4, data=2)),
+        ("gnmt", Parallelism(data=8)),
+        ("dlrm-kaggle", Parallelism(data=8)),
+    ],
+)
+def test_a_text_and_traces_say_the_same(name, how) -> None:
+    """Two writers, one model: the same compute, bytes and time."""
+    model = SMALL if name == "small" else model_named(name)
+    traces = made(how, model)
+    direct = assembled(traces)
+    text = layered(model, how, traces.machine, BATCH)
+    layers = trace_of_layers(text, direct.topology)
+    graph = build_graph(layers.trace)
+    by_text = replay_trace(assemble("t", [graph] * how.ranks, layers.topology), SystemConfig())
+    ours = replayed(traces)
+    assert by_text.ns(by_text.latest.compute) == ours.ns(ours.latest.compute)
+    sizes = [
+        sum(node.size for node in one.nodes if node.kind is NodeKind.COMM_COLL)
+        for one in (graph, direct.graphs[0])
+    ]
+    assert sizes[0] == sizes[1]
+    assert by_text.ns(by_text.latest.finish) == ours.ns(ours.latest.finish)
 
 
 def test_one_rank_for_all_without_stages() -> None:

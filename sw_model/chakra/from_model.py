@@ -5,6 +5,7 @@ The passes of a rank follow each other; collectives and messages run beside them
 * forward, of each block: compute, then the all-reduce of the tensor-parallel group, for which the
   next block waits;
 * backward, of each block: input gradient, its all-reduce, and beside that the weight gradient;
+  without tensor parallelism the weight gradient comes first, so that its reduction begins sooner;
 * with recomputation the forward pass of a layer comes again before its backward pass;
 * a stage sends activations when its forward pass, and gradients when its backward pass of a
   microbatch has been computed, each rank to the rank in its place on the other stage;
@@ -222,7 +223,6 @@ class _Rank:
             inputs = [self.end(f"{name} in", False, self.stage + 1, tag, [])]
         else:
             inputs = self.outputs.pop(microbatch)
-        size = self.machine.element_bytes * self.samples
         layer: int | None = None
         again: list[int] = []
         for block in reversed(self.blocks):
@@ -232,32 +232,43 @@ class _Rank:
             parents = inputs + again + self.gather(block, "backward")
             if block.exchanged:
                 parents += self.exchange
-            outputs: list[int] = []
-            if not block.first:
-                outputs = [self.compute(block, "input gradient", parents)]
-                if block.joins:
-                    table = next(b for b in self.blocks if b.exchanged)
-                    self.exchange = self.collective(
-                        f"{table.name} backward all-to-all",
-                        CollectiveKind.ALL_TO_ALL,
-                        size * table.exchanged,
-                        Axis.DATA,
-                        outputs,
-                    )
-                outputs = self.collective(
-                    f"{block.name} input gradient all-reduce",
-                    CollectiveKind.ALL_REDUCE,
-                    size * block.input_reduced,
-                    Axis.TENSOR,
-                    outputs,
-                )
-            gradient = self.compute(block, "weight gradient", parents)
-            if last or self.how.zero >= 2:
-                self.reduce(block, [gradient], last)
-            inputs = outputs
+            if self.how.tensor > 1:
+                inputs = self.input_gradient(block, parents)
+                self.weight_gradient(block, parents, last)
+            else:
+                self.weight_gradient(block, parents, last)
+                inputs = self.input_gradient(block, parents)
         if self.stage > 0:
             # When all of the pass has been computed.
             self.end(f"{name} out", True, self.stage - 1, tag, [*inputs, *self.last])
+
+    def input_gradient(self, block: Block, parents: list[int]) -> list[int]:
+        """What the block before waits for."""
+        if block.first:
+            return []
+        made = [self.compute(block, "input gradient", parents)]
+        size = self.machine.element_bytes * self.samples
+        if block.joins:
+            table = next(b for b in self.blocks if b.exchanged)
+            self.exchange = self.collective(
+                f"{table.name} backward all-to-all",
+                CollectiveKind.ALL_TO_ALL,
+                size * table.exchanged,
+                Axis.DATA,
+                made,
+            )
+        return self.collective(
+            f"{block.name} input gradient all-reduce",
+            CollectiveKind.ALL_REDUCE,
+            size * block.input_reduced,
+            Axis.TENSOR,
+            made,
+        )
+
+    def weight_gradient(self, block: Block, parents: list[int], last: bool) -> None:
+        gradient = self.compute(block, "weight gradient", parents)
+        if last or self.how.zero >= 2:
+            self.reduce(block, [gradient], last)
 
     # Weights and gradients.
 
