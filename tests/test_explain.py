@@ -110,3 +110,17 @@ def test_of_a_trace_without_collectives(folder, antiphon):
     )
     assert status == 0
     assert "explanation" not in json.loads(out)
+
+
+def test_of_the_layer_that_exposes_most(folder, antiphon):
+    """Not of the largest, which has time to hide: also where layers' names stand for nodes'."""
+    (folder / "n.yml").write_text(NETWORK.format(kind="Switch"))
+    (folder / "w.txt").write_text(
+        "DATA\n2\nfirst\t-1\t10\tNONE\t0\t11\tNONE\t0\t12\tALLREDUCE\t65536\t3\n"
+        "last\t-1\t10\tNONE\t0\t900000\tNONE\t0\t12\tALLREDUCE\t262144\t3\n"
+    )
+    arguments = ("run", "--workload", "w.txt", "--network", "n.yml", "--iterations", 1)
+    found = explanation(antiphon, *arguments)
+    assert found["size_bytes"] == 65536
+    assert found["collective"].startswith("first")
+    assert explanation(antiphon, "run", "e.yaml")["collective"] == "first weight gradient"

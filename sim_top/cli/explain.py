@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from sw_model.errors import InputError
@@ -36,9 +36,11 @@ def explain_run(
     return explain(found[chosen].name, found[chosen], topology, turn=Turn.MERGED)
 
 
-def explain_trace(result: TraceResult, config: SystemConfig) -> Explanation | None:
+def explain_trace(
+    result: TraceResult, config: SystemConfig, names: Sequence[str] | None = None
+) -> Explanation | None:
     """Of a replayed trace: of the nodes that expose most the largest collective; None where there
-    is none.
+    is none. ``names`` stood in place of the nodes' own in the replay.
 
     Raises
     ------
@@ -53,17 +55,21 @@ def explain_trace(result: TraceResult, config: SystemConfig) -> Explanation | No
 
     workload, rank = result.workload, result.latest.rank
     exposed = {node.name: node.exposed for node in result.nodes}
-    nodes = [node for node in workload.graphs[rank].nodes if node.operation and node.size]
-    if not nodes:
+    nodes = workload.graphs[rank].nodes
+    found = [
+        (exposed.get(names[position] if names else node.name, 0), node.size, -position)
+        for position, node in enumerate(nodes)
+        if node.operation is not None and node.size
+    ]
+    if not found:
         return None
-    node = max(nodes, key=lambda n: (exposed.get(n.name, 0), n.size, -n.number))
+    node = nodes[-max(found)[2]]
     assert node.operation is not None
     if config.custom_algorithm(node.operation, node.number) is not None:
         raise InputError(f"--explain: {node} has an algorithm of its own, which has no phases")
     shape = shape_of(workload.topology, workload.members(rank, node))
     collective = Collective(node.operation, -(-node.size // 2), "fp16", dims=shape.dims)
     algorithms, _ = own_algorithms(config, node.operation, shape.topology)
-    found = explain(
+    return explain(
         node.name, collective, shape.topology, turn=Turn.IN_NETWORK, algorithms=algorithms
     )
-    return replace(found, name=node.name)

@@ -174,7 +174,7 @@ def _replay(
     for note in result.notes:
         warn(note)
     output.data = trace_json(result)
-    explanation = explain_trace(result, config) if arguments.explain else None
+    explanation = explain_trace(result, config, names) if arguments.explain else None
     if explanation is not None:
         from sw_model.report.phases import explanation_json
 
