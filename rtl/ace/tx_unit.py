@@ -41,8 +41,8 @@ class TxUnit(wiring.Component):
     Without grants (FRED dims) no op passes an older one that has messages left: all inputs of a
     switch must send in one order (docs/fred.md). Behind an op that receives more messages
     than it sends (an all-gather), nothing is sent before the last packet of each of its messages
-    has begun to arrive: each of its flows has one input, so a quick rank could else multicast a later
-    op, which ranks that cannot start it yet would hold in front of what they wait for
+    has begun to arrive: each of its flows has one input, so a quick rank could else multicast a
+    later op, which ranks that cannot start it yet would hold in front of what they wait for
     (docs/plan.md).
 
     Parameters
