@@ -35,7 +35,7 @@ def _check_range(name: str, value: int, lowest: int, highest: int | None) -> Non
 
 @dataclass(frozen=True)
 class Partition:
-    """SRAM buffers of one position: ``buffers`` of ``flits`` each (2-ace: fixed-size pages).
+    """SRAM buffers of one position: ``buffers`` of ``flits`` each (docs/ace.md: fixed-size pages).
 
     Raises
     ------
@@ -176,7 +176,7 @@ class Platform:
         """Flits that each receiver on the links of ``dim`` buffers, and its sender's credits.
 
         Enough to keep one flit per cycle over the round trip; on a FRED dim also a whole packet,
-        which virtual cut-through waits for (3-fred *Control*, 7), and the switch's pipeline.
+        which virtual cut-through waits for (docs/fred.md), and the switch's pipeline.
         """
         latency = self.links[dim].latency
         if self.topology.dims[dim].kind is not DimKind.FRED:
