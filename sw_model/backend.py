@@ -12,7 +12,7 @@ from typing import Protocol
 
 from sw_model.collective.plan import Collective
 
-__all__ = ["Backend", "Completion"]
+__all__ = ["Backend", "Completion", "run_alone"]
 
 
 @dataclass(frozen=True)
@@ -53,3 +53,13 @@ class Backend(Protocol):
         An empty list for None says that nothing can happen any more; a backend that knows more
         about it raises `DeadlockError`.
         """
+
+
+async def run_alone(backend: Backend, collective: Collective, ranks: Sequence[int]) -> None:
+    """Let ``ranks`` enter ``collective`` now, and run until it has ended on all of them. Nothing
+    else may be under way."""
+    backend.issue(collective, ranks)
+    waiting = set(ranks)
+    while waiting:
+        for completion in await backend.wait(None):
+            waiting.remove(completion.rank)

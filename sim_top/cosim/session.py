@@ -14,6 +14,7 @@ from sim_top.cosim.backend import RtlBackend
 from sim_top.cosim.outcome import Issued, Job, Outcome, SingleCollectives, load, save
 from sim_top.platform.build import flow_tables
 from sim_top.platform.control import PlatformControl
+from sw_model.backend import run_alone
 from sw_model.collective.check import check_plan
 from sw_model.endpoint.counters import RankCounters
 from sw_model.errors import AntiphonError
@@ -78,11 +79,7 @@ async def _singles(
     counters = []
     for number, collective in enumerate(work.collectives):
         ranks = [rank for rank in backend.representatives if rank not in work.absent]
-        backend.issue(collective, ranks)
-        waiting = set(ranks)
-        while waiting:
-            for completion in await backend.wait(None):
-                waiting.remove(completion.rank)
+        await run_alone(backend, collective, ranks)
         counters.append((await control.counters())[0])
         progress.write_text(f"{(number + 1) / len(work.collectives):.4f}")
     return counters

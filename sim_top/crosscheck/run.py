@@ -12,6 +12,7 @@ from sim_top.cosim.verify import compare
 from sim_top.crosscheck.matrix import Case, matrix
 from sim_top.platform.build import platform_model
 from sim_top.simulator import build
+from sw_model.backend import run_alone
 from sw_model.fabric.backend import TlmBackend
 from sw_model.results import Crosscheck, CrosscheckCase
 from sw_model.schedule.options import PlanBook
@@ -69,8 +70,4 @@ def check_case(case: Case, *, seed: int = 1) -> list[CrosscheckCase]:
 async def run_singles(backend: TlmBackend, case: Case) -> None:
     """The collectives of a case, each on an idle platform."""
     for collective in case.collectives:
-        backend.issue(collective, backend.representatives)
-        waiting = set(backend.representatives)
-        while waiting:
-            for completion in await backend.wait(None):
-                waiting.remove(completion.rank)
+        await run_alone(backend, collective, backend.representatives)

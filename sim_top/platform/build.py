@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sim_top.configurations import FlowTable
 from sim_top.platform.component import PlatformComponent
-from sim_top.platform.parameters import DATA_TYPES, OPERATORS
+from sim_top.platform.parameters import flow_table
 from sim_top.shell import MemoryAttachment, ShellPlan, shell_model
 from sim_top.simulator import Model
 from sw_model.platform import Platform
@@ -15,9 +15,8 @@ __all__ = ["flow_tables", "platform_model"]
 
 def flow_tables(platform: Platform) -> dict[int, FlowTable]:
     """By dim, the configuration memories of its switches (FRED dims only)."""
-    kinds = [(t.name.lower(), o.name.lower()) for t in DATA_TYPES for o in OPERATORS]
     return {
-        number: FlowTable(dim.size, dim.middle_copies, kinds=kinds)
+        number: flow_table(dim)
         for number, dim in enumerate(platform.topology.dims)
         if dim.kind is DimKind.FRED
     }

@@ -4,16 +4,23 @@ from __future__ import annotations
 
 from rtl.ace.parameters import AceParameters, DimParameters
 from rtl.common.packet import DataType, Operator
+from sim_top.configurations import FlowTable
 from sw_model.endpoint.timing import ACE_TIMING
 from sw_model.platform import Platform
-from sw_model.topology import DimKind
+from sw_model.topology import Dim, DimKind
 
-__all__ = ["DATA_TYPES", "OPERATORS", "engine_parameters"]
+__all__ = ["DATA_TYPES", "OPERATORS", "engine_parameters", "flow_table"]
 
 DATA_TYPES = (DataType.FP16, DataType.INT32)
 """What the reduction units of a platform are built for."""
 
 OPERATORS = (Operator.SUM,)
+
+
+def flow_table(dim: Dim) -> FlowTable:
+    """What the configuration memories of the switches of a FRED dim hold."""
+    kinds = [(t.name.lower(), o.name.lower()) for t in DATA_TYPES for o in OPERATORS]
+    return FlowTable(dim.size, dim.middle_copies, kinds=kinds)
 
 
 def engine_parameters(platform: Platform) -> AceParameters:

@@ -10,8 +10,7 @@ from amaranth.lib.wiring import In, Out
 
 from rtl.fred.switch import FredSwitch
 from rtl.link.wire import LinkWire
-from sim_top.configurations import FlowTable
-from sim_top.platform.parameters import DATA_TYPES, OPERATORS
+from sim_top.platform.parameters import DATA_TYPES, OPERATORS, flow_table
 from sw_model.fred.table import entry_bits
 from sw_model.fred.timing import FRED_TIMING
 from sw_model.platform import Platform
@@ -45,8 +44,7 @@ class SwitchBank(wiring.Component):
         self.entry_bits = entry_bits(self.ports, self.middle_copies)
         flit_bytes = platform.engine.flit_bytes
         depth = platform.buffer_flits(dim)
-        kinds = [(t.name.lower(), o.name.lower()) for t in DATA_TYPES for o in OPERATORS]
-        entries = len(FlowTable(self.ports, self.middle_copies, kinds=kinds).entries)
+        entries = len(flow_table(description).entries)
         self._switches = [
             FredSwitch(
                 ports=self.ports,
