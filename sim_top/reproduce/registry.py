@@ -29,6 +29,8 @@ class Row:
     tolerance : how far they may lie apart, in the same unit
     unit : of all three
     at_least : the reference is a floor: anything above it is fine too
+    reason : one sentence that says why ours lies farther away than the tolerance, where it does
+        and the cause was found; empty elsewhere
     """
 
     name: str
@@ -38,6 +40,12 @@ class Row:
     tolerance: float
     unit: str = ""
     at_least: bool = False
+    reason: str = ""
+
+    @property
+    def explained(self) -> bool:
+        """Whether ours is near enough, or why it is not is known."""
+        return self.ok or bool(self.reason)
 
     @property
     def ok(self) -> bool:
@@ -56,6 +64,7 @@ class Row:
             "tolerance": self.tolerance,
             "unit": self.unit,
             "ok": self.ok,
+            "reason": self.reason,
         }
 
 
