@@ -1,7 +1,7 @@
 """Published results, ours beside theirs, each with where it stands and how near it must come.
 
-Some sets come with a plot, which goes to --plot. The status is 1 where a figure lies too far away for
-no known reason.
+Some sets come with a plot, which goes to --plot. The status is 1 where a figure lies too far away
+for no known reason.
 """
 
 from __future__ import annotations
