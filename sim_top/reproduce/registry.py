@@ -13,6 +13,7 @@ __all__ = ["SETS", "Row", "draw", "rows_of"]
 #: Modules by name. Each has ``rows(progress) -> list[Row]``, and may have ``draw(path)``.
 SETS = {
     "astra-sim": "sim_top.reproduce.astra_sim",
+    "fred": "sim_top.reproduce.fred",
     "themis": "sim_top.reproduce.themis",
 }
 

@@ -7,12 +7,13 @@ stay, the others go on (progressive filling; Bertsekas and Gallager, *Data Netwo
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from fractions import Fraction
-
-from sw_model.congestion.routes import Link
+from typing import TypeVar
 
 __all__ = ["max_min"]
+
+Link = TypeVar("Link", bound=Hashable)
 
 
 def max_min(

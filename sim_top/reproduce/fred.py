@@ -1,0 +1,203 @@
+"""The figures of FRED (ISCA 2025): microbenchmarks of the wafer, and training iterations."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from fractions import Fraction
+from pathlib import Path
+
+from sim_top.reproduce.registry import Row
+from sw_model.wafer.collectives import all_reduce_seconds
+from sw_model.wafer.fabric import COLUMNS, FABRICS, IO_CONTROLLERS, NPUS, ROWS, broadcast_uses
+from sw_model.wafer.iteration import (
+    IO_BANDWIDTH,
+    SAMPLES,
+    Strategy,
+    communication_seconds,
+    compute_seconds,
+    implied_compute,
+    io_share,
+    streaming_seconds,
+)
+from sw_model.workload.catalogue import model_named
+
+__all__ = ["draw", "rows"]
+
+#: Relative times as printed, the mesh being 1; by microbenchmark.
+_WAFER_WIDE = {"A": 0.81, "B": 0.53, "C": 0.50, "D": 0.26}
+_DATA_PART = {"A": 2.0, "B": 1.25, "C": 0.25, "D": 0.16}
+_BYTES = 10**9
+#: Operations per second of an NPU. Recalled from the paper's table, not read again.
+_PEAK = 10**15
+#: Model, strategy, printed gains of Fred-C and Fred-D: weights stay.
+_STATIONARY = (
+    ("resnet152", Strategy(tensor=1, data=20, pipeline=1), 1.41, 1.76),
+    ("transformer-17b", Strategy(tensor=3, data=3, pipeline=2, microbatches=8), 1.75, 1.87),
+)
+#: The same, weights streamed.
+_STREAMED = (
+    ("gpt3", Strategy(tensor=2, data=5, pipeline=2, microbatches=2), 1.34, 1.34),
+    ("transformer-1t", Strategy(tensor=1, data=20, pipeline=1), 1.40, 1.40),
+)
+_PRINTED = "printed, evaluation"
+_SAMPLES = f"{SAMPLES} samples a replica"
+
+
+def _microbenchmarks() -> dict[str, dict[str, float]]:
+    """Relative times by microbenchmark and fabric."""
+    groups = {
+        "MP(20)": [tuple(range(NPUS))],
+        "DP of MP(2)-DP(5)-PP(2)": Strategy(tensor=2, data=5, pipeline=2).data_groups(),
+    }
+    out = {}
+    for name, members in groups.items():
+        seconds = {f: all_reduce_seconds(FABRICS[f], members, _BYTES) for f in FABRICS}
+        out[name] = {f: float(s / seconds["mesh"]) for f, s in seconds.items()}
+    return out
+
+
+def rows(progress: Callable[[float], object]) -> list[Row]:
+    """All figures."""
+    out = []
+    for (name, ours), printed in zip(
+        _microbenchmarks().items(), (_WAFER_WIDE, _DATA_PART), strict=True
+    ):
+        for fabric, figure in printed.items():
+            out.append(
+                Row(
+                    f"{name} all-reduce, Fred-{fabric}, time over the mesh's",
+                    ours[fabric],
+                    figure,
+                    "printed rates, derived times",
+                    0.05 * figure,
+                )
+            )
+    progress(0.4)
+    for mesh in range(3, 7):
+        out.append(
+            Row(
+                f"I/O streams on the hottest link, {mesh} x {mesh} mesh",
+                max(broadcast_uses(mesh, mesh).values()),
+                2 * mesh - 1,
+                "printed: (2N - 1) P",
+                0,
+                "streams",
+            )
+        )
+    for name, strategy, with_c, with_d in _STATIONARY:
+        out += _stationary(name, strategy, with_c, with_d)
+    progress(0.8)
+    for name, strategy, with_c, with_d in _STREAMED:
+        out += _streamed(name, strategy, with_c, with_d)
+    return out
+
+
+def _stationary(name: str, strategy: Strategy, with_c: float, with_d: float) -> list[Row]:
+    model = model_named(name)
+    title = f"{model.title}, {strategy.name}"
+    moved = {f: communication_seconds(FABRICS[f], model, strategy) for f in ("mesh", "C", "D")}
+    computed = compute_seconds(model, strategy, operations_per_second=_PEAK)
+    needed = implied_compute(Fraction(str(with_c)), moved["mesh"], moved["C"])
+    rate = float(computed / needed)
+    out = []
+    for fabric, printed in (("C", with_c), ("D", with_d)):
+        gain = (computed + moved["mesh"]) / (computed + moved[fabric])
+        out.append(
+            Row(
+                f"{title}, gain of Fred-{fabric}, compute at 1000 TFLOPS",
+                float(gain),
+                printed,
+                f"{_PRINTED}; the NPU's rate is recalled",
+                0.1 * printed,
+                "x",
+                reason=(
+                    f"the printed gain of Fred-C needs {float(needed) * 1e3:.3g} ms of compute "
+                    f"beside {float(moved['mesh']) * 1e3:.3g} ms of communication on the mesh, "
+                    f"but {_SAMPLES} take {float(computed) * 1e3:.3g} ms at 1000 TFLOPS: "
+                    f"it needs NPUs {rate:.3g} times as fast, or as many times the bytes"
+                ),
+            )
+        )
+    gain = (needed + moved["mesh"]) / (needed + moved["D"])
+    out.append(
+        Row(
+            f"{title}, gain of Fred-D, compute from the printed gain of Fred-C",
+            float(gain),
+            with_d,
+            _PRINTED,
+            0.1 * with_d,
+            "x",
+        )
+    )
+    return out
+
+
+def _streamed(name: str, strategy: Strategy, with_c: float, with_d: float) -> list[Row]:
+    model = model_named(name)
+    title = f"{model.title}, {strategy.name}, streamed"
+    moved = {f: streaming_seconds(FABRICS[f], model) for f in ("mesh", "C", "D")}
+    computed = compute_seconds(model, strategy, operations_per_second=_PEAK)
+    needed = implied_compute(Fraction(str(with_c)), moved["mesh"], moved["C"])
+    out = []
+    for fabric, printed in (("C", with_c), ("D", with_d)):
+        gain = (computed + moved["mesh"]) / (computed + moved[fabric])
+        out.append(
+            Row(
+                f"{title}, gain of Fred-{fabric}, compute at 1000 TFLOPS",
+                float(gain),
+                printed,
+                f"{_PRINTED}; the NPU's rate is recalled",
+                0.1 * printed,
+                "x",
+                reason=(
+                    f"the mesh spreads {100 * float(io_share(FABRICS['mesh'])):.1f} % of the I/O "
+                    f"bandwidth, so streaming takes {float(moved['mesh']):.3g} s instead of "
+                    f"{float(moved['C']):.3g} s and the gain is at most "
+                    f"{float(moved['mesh'] / moved['C']):.3f}; the printed one needs "
+                    f"{float(needed):.3g} s of compute beside it, but {_SAMPLES} take "
+                    f"{float(computed):.3g} s at 1000 TFLOPS"
+                ),
+            )
+        )
+    out.append(
+        Row(
+            f"{title}, the most that streaming can gain",
+            float(moved["mesh"] / moved["D"]),
+            max(with_c, with_d),
+            f"{_PRINTED}: what was gained",
+            0,
+            "x",
+            at_least=True,
+        )
+    )
+    return out
+
+
+def draw(path: Path) -> None:
+    """Bars of the microbenchmarks, ours beside the printed ones."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    figure, panels = plt.subplots(1, 2, figsize=(10, 4))
+    for panel, (name, ours), printed in zip(
+        panels, _microbenchmarks().items(), (_WAFER_WIDE, _DATA_PART), strict=True
+    ):
+        labels = list(ours)
+        places = range(len(labels))
+        panel.bar([p - 0.2 for p in places], [ours[f] for f in labels], 0.4, label="ours")
+        theirs = [printed.get(f, 1.0) for f in labels]
+        panel.bar([p + 0.2 for p in places], theirs, 0.4, label="printed")
+        panel.set_xticks(list(places), [f if f == "mesh" else f"Fred-{f}" for f in labels])
+        panel.set_title(f"{name} all-reduce", fontsize=10)
+        panel.set_ylabel("time over the mesh's")
+    panels[0].legend()
+    figure.suptitle(
+        f"{ROWS} x {COLUMNS} NPUs, {IO_CONTROLLERS} I/O controllers "
+        f"of {IO_BANDWIDTH // 10**9} GB/s",
+        fontsize=9,
+    )
+    figure.tight_layout()
+    figure.savefig(path, metadata={"Date": None} if path.suffix == ".svg" else None)
+    plt.close(figure)
