@@ -2,6 +2,8 @@
 
 Some sets come with a plot, which goes to --plot. The status is 1 where a figure lies too far away
 for no known reason.
+
+`all` computes every set and writes one page, to --page, with the plots in images/ beside it.
 """
 
 from __future__ import annotations
@@ -9,30 +11,44 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from sim_top.cli.frame import Output
-from sim_top.reproduce.registry import SETS, draw, rows_of
+from sim_top.cli.frame import Output, write_whole
+from sim_top.cli.targets import check_file, check_folder, target
+from sim_top.reproduce.page import page
+from sim_top.reproduce.registry import SETS, Row, draw, rows_of
 from sw_model.errors import InputError, nearest
 
 EXAMPLE = "antiphon reproduce themis --plot build/themis.svg"
+_BUILD = Path("build/reproduce")
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add arguments."""
-    parser.add_argument("what", metavar="WHAT", help=", ".join(SETS))
+    parser.add_argument("what", metavar="WHAT", help=", ".join((*SETS, "all")))
     parser.add_argument(
         "--plot",
         type=Path,
         metavar="FILE",
         help="where the plot goes, .svg or .png (default build/reproduce/WHAT.svg)",
     )
+    parser.add_argument(
+        "--page",
+        type=target,
+        metavar="FILE.md",
+        help="where the page of `all` goes (default docs/results.md in a checkout of the project, "
+        "build/reproduce/results.md elsewhere)",
+    )
 
 
 def run(arguments: argparse.Namespace, output: Output) -> bool:
     """Compute, compare, draw."""
     name = arguments.what
-    if name not in SETS:
-        raise InputError(f"unknown set of results {name!r}{nearest(name, SETS)}")
-    path = arguments.plot or Path("build/reproduce") / f"{name}.svg"
+    if name not in (*SETS, "all"):
+        raise InputError(f"unknown set of results {name!r}{nearest(name, (*SETS, 'all'))}")
+    if name == "all":
+        return _all(arguments, output)
+    if arguments.page:
+        raise InputError("--page is of `all` only")
+    path = arguments.plot or _BUILD / f"{name}.svg"
     if path.suffix not in (".svg", ".png"):
         raise InputError(f"--plot must end in .svg or .png, not {path.name!r}")
     with output.progress(name) as progress:
@@ -46,6 +62,40 @@ def run(arguments: argparse.Namespace, output: Output) -> bool:
         if drawn:
             output.show(f"plot: {path}")
     return all(row.explained for row in rows)
+
+
+def _all(arguments: argparse.Namespace, output: Output) -> bool:
+    """Every set, on one page."""
+    if arguments.plot:
+        raise InputError("--plot is of a single set; the plots of `all` are beside its --page")
+    path = arguments.page or _page_path()
+    if arguments.page:
+        check_file("--page", path, (".md",))
+    path.parent.mkdir(parents=True, exist_ok=True)
+    check_folder("--page", path.parent / "images")
+    found: dict[str, list[Row]] = {}
+    plots = {}
+    for name in SETS:
+        with output.progress(name) as progress:
+            found[name] = rows_of(name, progress)
+            image = path.parent / "images" / f"results-{name}.png"
+            if draw(name, image):
+                plots[name] = f"images/{image.name}"
+    write_whole(path, page(found, plots).encode())
+    output.data = {
+        "rows": [{"set": name, **row.json()} for name, rows in found.items() for row in rows],
+        "page": str(path),
+    }
+    if output.json_target != "-":
+        for name, rows in found.items():
+            _show(name, rows, output)
+        output.show(f"page: {path}")
+    return all(row.explained for rows in found.values() for row in rows)
+
+
+def _page_path() -> Path:
+    docs = Path("docs")
+    return docs / "results.md" if (docs / "architecture.md").is_file() else _BUILD / "results.md"
 
 
 def _figure(number: float) -> str:

@@ -71,13 +71,17 @@ class Row:
 
 def rows_of(name: str, progress: Callable[[float], object]) -> list[Row]:
     """Compute a set."""
-    rows: list[Row] = importlib.import_module(SETS[name]).rows(progress)
+    rows: list[Row] = _module(name).rows(progress)
     return rows
+
+
+def _module(name: str) -> Any:
+    return importlib.import_module(SETS[name])
 
 
 def draw(name: str, path: Path) -> bool:
     """Draw the plot of a set. False where it has none."""
-    module = importlib.import_module(SETS[name])
+    module = _module(name)
     if not hasattr(module, "draw"):
         return False
     path.parent.mkdir(parents=True, exist_ok=True)
