@@ -78,7 +78,8 @@ class StreamFifo(wiring.Component):
             shape=Shape.cast(self.shape).width, depth=self.depth, init=[]
         )
         write, read = store.write_port(), store.read_port(domain="sync")
-        write_at, read_at = Signal(range(self.depth)), Signal(range(self.depth))
+        write_at = Signal(range(self.depth))
+        read_at = Signal(range(self.depth))
         came_directly = Signal()
         m.d.comb += [
             write.addr.eq(write_at),
