@@ -13,23 +13,23 @@ from tests.mutants import mutant
 
 pytestmark = pytest.mark.full
 
-COUNTER = "range(self.credits + 1), init=self.credits)"
-STARVED = "with m.If(self.i.valid & rate_open & ~credits.any()):"
+COUNTER = "range(self._credits[c] + 1),\n                init=self._credits[c],"
+STARVED = "with m.If(offered.valid & rate_open & ~funded[c] & ~taken):"
 TRANSMITTER = [
     # off by one in the credit counter, both ways
-    (COUNTER, "range(self.credits + 2), init=self.credits + 1)"),
-    (COUNTER, "range(self.credits + 1), init=self.credits - 1)"),
+    (COUNTER, "range(self._credits[c] + 2), init=self._credits[c] + 1,"),
+    (COUNTER, "range(self._credits[c] + 1), init=self._credits[c] - 1,"),
     # a credit that comes while a flit leaves is lost
-    ("with m.If(take != self.o.credit):", "with m.If(take | self.o.credit):"),
+    ("with m.If(take[c] != self.o.credit[c]):", "with m.If(take[c] | self.o.credit[c]):"),
     # the rate loses its fraction, or is not kept
     ("most = cost + gain - 1", "most = cost"),
     ("saved >= cost)", "saved >= cost - 1)"),
     # a counter that counts idle cycles
-    (STARVED, "with m.If(rate_open & ~credits.any()):"),
+    (STARVED, "with m.If(rate_open & ~funded[c] & ~taken):"),
 ]
 RECEIVER = [
     ("grant.eq(self.grant)]", "grant.eq(self.grant & ~grant)]"),
-    ("credit.eq(self.o.valid & self.o.ready)", "credit.eq(self.o.ready)"),
+    ("credit[c].eq(o.valid & o.ready)", "credit[c].eq(o.ready)"),
 ]
 DELAY = [
     ("places = self.latency - 1", "places = self.latency"),

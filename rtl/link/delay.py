@@ -4,7 +4,6 @@ from amaranth.hdl import Cat, Module, Mux, Signal, Value
 from amaranth.lib import memory, wiring
 from amaranth.lib.wiring import In, Out
 
-from rtl.common.packet import flit_layout
 from rtl.link.wire import LinkWire
 
 __all__ = ["LinkDelay"]
@@ -24,6 +23,7 @@ class LinkDelay(wiring.Component):
     ----------
     flit_bytes : bytes of a flit
     latency : cycles, at least 1
+    channels : virtual channels
 
     Members
     -------
@@ -36,12 +36,14 @@ class LinkDelay(wiring.Component):
         for parameters out of range.
     """
 
-    def __init__(self, *, flit_bytes: int, latency: int):
+    def __init__(self, *, flit_bytes: int, latency: int, channels: int = 1):
         if not isinstance(latency, int) or latency < 1:
             raise ValueError(f"latency must be a positive integer, not {latency!r}")
         self.flit_bytes = flit_bytes
         self.latency = latency
-        super().__init__({"i": In(LinkWire(flit_bytes)), "o": Out(LinkWire(flit_bytes))})
+        self.channels = channels
+        wire = LinkWire(flit_bytes, channels)
+        super().__init__({"i": In(wire), "o": Out(wire)})
 
     def elaborate(self, platform) -> Module:
         m = Module()
@@ -50,40 +52,43 @@ class LinkDelay(wiring.Component):
         # there is one.
         early = self._delay_pulses(m, pulses, self.latency - 1)
         late = Signal(len(pulses))
-        flit = Signal(flit_layout(self.flit_bytes), reset_less=True)
         m.d.sync += late.eq(early)
-        m.d.comb += [
-            Cat(self.o.valid, self.i.credit, self.i.grant).eq(late),
-            self.o.flit.eq(flit),
-        ]
+        m.d.comb += Cat(self.o.valid, self.i.credit, self.i.grant).eq(late)
+        coming, going = self._flit(self.i), self._flit(self.o)
+        flit = Signal(len(coming), reset_less=True)
+        if self.latency <= 2:
+            m.d.comb += going.eq(flit)
         if self.latency == 1:
             with m.If(self.i.valid):
-                m.d.sync += flit.eq(self.i.flit)
+                m.d.sync += flit.eq(coming)
         elif self.latency == 2:
             held = Signal.like(flit, reset_less=True)
             with m.If(self.i.valid):
-                m.d.sync += held.eq(self.i.flit)
+                m.d.sync += held.eq(coming)
             with m.If(early[0]):
                 m.d.sync += flit.eq(held)
         else:
-            self._delay_flits(m, early[0])
+            self._delay_flits(m, coming, going, early[0])
         return m
 
-    def _delay_flits(self, m: Module, due: Value) -> None:
-        """``o.flit`` by a memory of ``latency - 1`` places, read in the cycle after ``due``."""
+    def _flit(self, wire: wiring.PureInterface) -> Value:
+        """What goes along with ``valid``: the flit, and its channel where there are several."""
+        flit = Value.cast(wire.flit)
+        return Cat(flit, wire.channel) if self.channels > 1 else flit
+
+    def _delay_flits(self, m: Module, coming: Value, going: Value, due: Value) -> None:
+        """A memory of ``latency - 1`` places, read in the cycle after ``due``."""
         places = self.latency - 1
-        m.submodules.flits = flits = memory.Memory(
-            shape=flit_layout(self.flit_bytes).size, depth=places, init=[]
-        )
+        m.submodules.flits = flits = memory.Memory(shape=len(coming), depth=places, init=[])
         at = self._counter(m, places, "flit_at")
         write, read = flits.write_port(), flits.read_port(domain="sync")
         m.d.comb += [
             write.addr.eq(at),
-            write.data.eq(self.i.flit),
+            write.data.eq(coming),
             write.en.eq(self.i.valid),
             read.addr.eq(at),
             read.en.eq(due),
-            self.o.flit.eq(read.data),
+            going.eq(read.data),
         ]
 
     def _delay_pulses(self, m: Module, pulses: Value, cycles: int) -> Value:
