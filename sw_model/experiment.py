@@ -14,7 +14,6 @@ from os import PathLike, fspath
 from pathlib import Path
 from typing import Any
 
-from sw_model.collective.plan import ELEMENT_BYTES
 from sw_model.document import Document, Node
 from sw_model.errors import InputError
 from sw_model.network import NETWORK, check_ranks, read_network, topology_at
@@ -29,14 +28,19 @@ from sw_model.schema import (
     Number,
     Quantity,
     Record,
-    TableOf,
     Whole,
 )
 from sw_model.topology import Topology
 from sw_model.units import parse_frequency, parse_size
 from sw_model.workload import astra_text
-from sw_model.workload.layers import Mode, Workload
+from sw_model.workload.layers import Workload
+from sw_model.workload.settings import (
+    HEADERLESS_MODES,
+    WorkloadSettings,
+    check_ranks_named,
+)
 from sw_model.workload.spans import split_for_group
+from sw_model.workload.workload_document import WORKLOAD
 
 __all__ = [
     "EXPERIMENT",
@@ -47,31 +51,6 @@ __all__ = [
     "json_schema",
     "read_experiment",
 ]
-
-#: Modes that a text without header lines may be given.
-HEADERLESS_MODES = {mode.value: mode for mode in Mode if not (mode.is_dlrm or mode.is_transformer)}
-
-
-@dataclass(frozen=True)
-class WorkloadSettings:
-    """What is trained.
-
-    Parameters
-    ----------
-    file : an ASTRA-sim 1.0 text
-    iterations : of the training loop
-    data_type : of every element that is sent
-    ranks : how many ranks the workload is for, where the network shall be checked against it
-    mode : of a text without header lines
-    compute_scale : factor on the compute times of single ranks; a straggler has more than 1
-    """
-
-    file: Path
-    iterations: int = 2
-    data_type: str = "fp16"
-    ranks: int | None = None
-    mode: Mode | None = None
-    compute_scale: Mapping[int, Fraction] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -113,14 +92,23 @@ class Experiment:
         return Path(self.path).stem
 
     def load_workload(self) -> Workload:
-        """Read the workload and check it against data type and network.
+        """Read the layer workload and check it against data type and network.
 
         Raises
         ------
         InputError
-            with file and line.
+            with file and line; where the workload is not made of layers.
         """
-        workload = astra_text.read(self.workload.file, headerless_mode=self.workload.mode)
+        settings = self.workload
+        if settings.layers is not None:
+            workload = settings.layers
+        elif settings.file is not None:
+            workload = astra_text.read(settings.file, headerless_mode=settings.mode)
+        else:
+            what = "model" if settings.model is not None else "jobs"
+            raise settings.error(
+                what, f"{what!r} runs on ideal endpoints only: give a file or layers here"
+            )
         workload.check_elements(self.workload.data_type)
         split_for_group(self.network, workload)
         return workload
@@ -163,21 +151,6 @@ class _NetworkAt:
         return Either(FilePath(), NETWORK).schema()
 
 
-_WORKLOAD = Record(
-    WorkloadSettings,
-    (
-        Key("file", FilePath(), "an ASTRA-sim 1.0 text", required=True),
-        Key("iterations", Whole(1), "iterations of the training loop"),
-        Key("data_type", Choice({name: name for name in ELEMENT_BYTES}), "of every element"),
-        Key("ranks", Whole(1), "ranks the workload is for; checked against the network"),
-        Key("mode", Choice(HEADERLESS_MODES), "of a text without header lines"),
-        Key(
-            "compute_scale",
-            TableOf(Number(maximum=1000)),
-            "factor on the compute times of single ranks, by rank",
-        ),
-    ),
-)
 _SCHEDULE = Record(
     ScheduleOptions,
     (
@@ -226,7 +199,7 @@ _COSIM = Record(
 EXPERIMENT = Record(
     Experiment,
     (
-        Key("workload", _WORKLOAD, "what is trained", required=True),
+        Key("workload", WORKLOAD, "what is trained", required=True),
         Key("network", _NetworkAt(), "the dims, or a file with them", required=True),
         Key("schedule", _SCHEDULE, "how collectives are cut and ordered"),
         Key("engine", _ENGINE, "capacity of an endpoint engine"),
@@ -256,14 +229,7 @@ def read_experiment(path: str | PathLike[str], *, text: str | None = None) -> Ex
     line = experiment.lines.get("network")
     if settings.ranks is not None:
         check_ranks(experiment.network, settings.ranks, path=experiment.path, line=line)
-    for rank in settings.compute_scale:
-        if rank >= experiment.network.npus:
-            raise InputError(
-                f"workload.compute_scale must name ranks in 0..{experiment.network.npus - 1}, "
-                f"not {rank}",
-                path=experiment.path,
-                line=experiment.lines["workload"],
-            )
+    check_ranks_named(settings, experiment.network.npus)
     return experiment
 
 

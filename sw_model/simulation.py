@@ -60,7 +60,7 @@ def simulate_on(
     experiment : platform, schedule, iterations, stragglers
     workload : what it trains, scaled already if it is to be
     label : of the result; the scheduler's name by default
-    folding : which ranks are simulated; with stragglers always all of them
+    folding : which ranks are simulated; with stragglers and jitter always all of them
     book : plans that another executor shares
     progress : called with the share that is done
 
@@ -83,7 +83,7 @@ def simulate_on(
 
     backend = TlmBackend(
         book or PlanBook(platform, experiment.schedule),
-        folding=Folding.NONE if settings.compute_scale else folding,
+        folding=Folding.NONE if settings.variation else folding,
         on_op_end=op_ended,
     )
     # The dims of the first rank stand for those of all: their ops begin and end nearly together.
@@ -97,7 +97,7 @@ def simulate_on(
             iterations=settings.iterations,
             clock_hz=platform.clock_hz,
             data_type=settings.data_type,
-            compute_scale=settings.compute_scale,
+            variation=settings.variation,
             progress=progress,
         )
     )

@@ -41,6 +41,7 @@ from sw_model.topology import Topology
 from sw_model.workload.layers import Pass, Workload
 from sw_model.workload.program import Await, Compute, Issue, Step, iteration
 from sw_model.workload.spans import collectives_of
+from sw_model.workload.variation import Variation
 
 __all__ = ["to_cycles", "train"]
 
@@ -70,8 +71,8 @@ class _Rank:
 
     rank: int
     steps: Iterator[tuple[int, Step | None]]
-    scale: Fraction
     entries: int = 0
+    computed: int = 0  # passes begun
     pending: dict[tuple[int, Pass], int] = field(default_factory=dict)
     waits_at: tuple[int, Await] | None = None
     waits_for: int | None = None
@@ -90,17 +91,17 @@ class _Loop:
         backend: Backend,
         iterations: int,
         clock_hz: int,
-        compute_scale: Mapping[int, Fraction],
+        variation: Variation,
     ) -> None:
         self.workload = workload
         self.collectives = collectives
         self.backend = backend
         self.clock_hz = clock_hz
+        self.variation = variation
         self.start = backend.now
         program = iteration(workload)
         self.ranks = {
-            rank: _Rank(rank, _walk(program, iterations), compute_scale.get(rank, Fraction(1)))
-            for rank in backend.representatives
+            rank: _Rank(rank, _walk(program, iterations)) for rank in backend.representatives
         }
         self.steps_total = len(self.ranks) * (len(program) + 1) * iterations
         self.steps_done = 0
@@ -139,7 +140,9 @@ class _Loop:
                 rank.boundaries.append(now)
             elif isinstance(step, Compute):
                 nanoseconds = self.workload.layers[step.layer].compute_ns(step.part)
-                ready = now + to_cycles(nanoseconds * rank.scale, self.clock_hz)
+                factor = self.variation.factor(rank.rank, "pass", rank.computed)
+                rank.computed += 1
+                ready = now + to_cycles(nanoseconds * factor, self.clock_hz)
                 if self._sleep("compute", rank, number, step, ready):
                     return
             elif isinstance(step, Issue):
@@ -198,14 +201,15 @@ class _Loop:
         if not step.update:
             return False
         del rank.pending[step.layer, step.part]
-        return self._sleep("update", rank, number, step, self._updated(rank, step, ended))
+        return self._sleep("update", rank, number, step, self._updated(rank, number, step, ended))
 
-    def _updated(self, rank: _Rank, step: Await, ended: int) -> int:
+    def _updated(self, rank: _Rank, number: int, step: Await, ended: int) -> int:
         """The cycle in which the result of a collective that ended then may be used."""
         if step.part is not Pass.WEIGHT_GRADIENT:
             return ended
         nanoseconds = self.workload.layers[step.layer].update_ns
-        return ended + to_cycles(nanoseconds * rank.scale, self.clock_hz)
+        factor = self.variation.factor(rank.rank, "update", number, step.layer)
+        return ended + to_cycles(nanoseconds * factor, self.clock_hz)
 
     def _complete(self, completion: Completion) -> None:
         entry = self.numbers[completion.collective]
@@ -338,7 +342,7 @@ async def train(
     iterations: int,
     clock_hz: int,
     data_type: str = "fp16",
-    compute_scale: Mapping[int, Fraction] | None = None,
+    variation: Variation = Variation(),  # noqa: B008
     progress: Callable[[float], object] | None = None,
 ) -> TrainingResult:
     """Run ``iterations`` of ``workload`` on ``backend``.
@@ -351,8 +355,8 @@ async def train(
     iterations : at least 1
     clock_hz : cycles of the backend in a second
     data_type : of the elements of every collective
-    compute_scale : factor on the compute and update times of single ranks (a straggler has more
-        than 1). The backend must simulate the ranks named here.
+    variation : of the compute and update times. The backend must simulate the ranks that it names,
+        and with jitter all of them
     progress : called with the share of the steps done, 0 to 1
 
     Raises
@@ -368,15 +372,12 @@ async def train(
         raise ValueError(f"iterations must be at least 1, not {iterations!r}")
     if clock_hz < 1:
         raise ValueError(f"clock_hz must be at least 1, not {clock_hz!r}")
-    scales = dict(compute_scale or {})
-    for rank, scale in scales.items():
-        if rank not in backend.representatives:
+    for rank, scale in variation.compute_scale.items():
+        if scale != 1 and rank not in backend.representatives:
             raise ValueError(
                 f"compute_scale must name ranks that the backend simulates, not rank {rank!r}"
             )
-        if scale <= 0:
-            raise ValueError(f"compute_scale of rank {rank} must be positive, not {scale!r}")
     collectives = collectives_of(workload, topology, data_type)
-    loop = _Loop(workload, collectives, backend, iterations, clock_hz, scales)
+    loop = _Loop(workload, collectives, backend, iterations, clock_hz, variation)
     await loop.run(progress)
     return loop.result()

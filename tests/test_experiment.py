@@ -109,7 +109,12 @@ output: out
             "  iteration: 2\n  file:",
             "e.yaml:2:3: unknown key 'workload.iteration' (did you mean 'iterations'?)",
         ),
-        ("  file: w.txt", "  iterations: 2", "e.yaml:2:3: workload must have the key 'file'"),
+        (
+            "  file: w.txt",
+            "  iterations: 2",
+            "e.yaml:2:3: workload must have one of the keys 'file', 'layers', 'model' and 'jobs', "
+            "not none",
+        ),
         (
             "workload:",
             "clock: 20\nworkload:",
@@ -141,7 +146,7 @@ output: out
         (
             "  file:",
             "  compute_scale: {2: 2}\n  file:",
-            "e.yaml:1: workload.compute_scale must name ranks in 0..1, not 2",
+            "e.yaml:2: workload.compute_scale must name ranks in 0..1, not 2",
         ),
         (
             "  file:",

@@ -19,6 +19,7 @@ from sw_model.training import to_cycles, train
 from sw_model.workload import astra_text
 from sw_model.workload.layers import Pass
 from sw_model.workload.spans import collectives_of
+from sw_model.workload.variation import Variation
 
 TOPOLOGY = Topology(
     (
@@ -154,7 +155,7 @@ def test_ranks_that_are_alike_enter_together() -> None:
 
 def test_a_straggler_delays_the_others() -> None:
     backend = FakeBackend(representatives=(0, 1))
-    result = run(TWO_LAYERS, backend, compute_scale={1: Fraction(2)})
+    result = run(TWO_LAYERS, backend, variation=Variation(compute_scale={1: Fraction(2)}))
     # Rank 1 computes 170 and enters a's collective then, rank 0 at 85; ends at 170 + 50.
     assert backend.issued == [
         (52, "b weight gradient", (0,)),
@@ -283,12 +284,8 @@ def test_progress_rises_to_one() -> None:
         ({"iterations": 0}, "iterations must be at least 1, not 0"),
         ({"clock_hz": 0}, "clock_hz must be at least 1, not 0"),
         (
-            {"compute_scale": {5: Fraction(2)}},
+            {"variation": Variation(compute_scale={5: Fraction(2)})},
             "compute_scale must name ranks that the backend simulates, not rank 5",
-        ),
-        (
-            {"compute_scale": {0: Fraction(0)}},
-            "compute_scale of rank 0 must be positive, not Fraction(0, 1)",
         ),
     ],
 )
@@ -315,3 +312,49 @@ def test_to_cycles_rounds_to_nearest() -> None:
 def test_union_length() -> None:
     assert union_length([]) == 0
     assert union_length([(0, 10), (2, 5), (8, 12), (20, 21)]) == 13
+
+
+def test_jitter_is_reproducible_and_within_its_bounds() -> None:
+    """Drawn from seed, rank and place: not from the order of the simulation."""
+    one = Variation(jitter=Fraction(1, 10), seed=7)
+    factors = [one.factor(rank, "pass", place) for rank in range(4) for place in range(500)]
+    assert factors == [
+        Variation(jitter=Fraction(1, 10), seed=7).factor(rank, "pass", place)
+        for rank in range(4)
+        for place in range(500)
+    ]
+    assert len(set(factors)) == len(factors)
+    assert all(Fraction(9, 10) <= factor < Fraction(11, 10) for factor in factors)
+    # Uniform: the mean of 2,000 has a standard deviation of 0.1 / sqrt(3 x 2,000) = 0.0013.
+    assert abs(float(sum(factors) / len(factors)) - 1) < 0.005
+    other = Variation(jitter=Fraction(1, 10), seed=8)
+    assert other.factor(0, "pass", 0) != factors[0]
+    slow = Variation(jitter=Fraction(1, 10), seed=7, compute_scale={2: Fraction(3)})
+    assert slow.factor(2, "pass", 5) == 3 * one.factor(2, "pass", 5)
+    assert not Variation(compute_scale={1: Fraction(1)})
+    assert one
+    assert slow
+
+
+@pytest.mark.parametrize("jitter", [Fraction(-1, 10), Fraction(1)])
+def test_wrong_jitter(jitter) -> None:
+    with pytest.raises(ValueError, match=r"jitter must be at least 0 and below 1, not "):
+        Variation(jitter=jitter)
+
+
+def test_wrong_scale() -> None:
+    with pytest.raises(ValueError, match="compute_scale of rank 0 must be positive, not "):
+        Variation(compute_scale={0: Fraction(0)})
+
+
+def test_jitter_in_the_loop() -> None:
+    """Every pass takes its own factor, to the nearest cycle."""
+    variation = Variation(jitter=Fraction(1, 4), seed=3)
+    backend = FakeBackend((0, 1))
+    result = run(TWO_LAYERS, backend, variation=variation)
+    passes = [i for i in result.intervals if i.kind == "compute" and i.rank == 1]
+    for number, interval in enumerate(passes):
+        nominal = TWO_LAYERS.layers[interval.layer].compute_ns(interval.part)
+        expected = to_cycles(nominal * variation.factor(1, "pass", number), 10**9)
+        assert interval.end - interval.start == expected
+    assert passes

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pickle
 from dataclasses import dataclass, field
-from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
@@ -17,6 +16,7 @@ from sw_model.platform import Platform
 from sw_model.results import TrainingResult
 from sw_model.schedule.options import ScheduleOptions
 from sw_model.workload.layers import Workload
+from sw_model.workload.variation import Variation
 
 __all__ = ["Issued", "Job", "Outcome", "SingleCollectives", "Training", "load", "save"]
 
@@ -30,13 +30,13 @@ class Training:
     workload : scaled already
     iterations : at least 1
     data_type : of all collectives
-    compute_scale : by rank, for stragglers
+    variation : of compute times, for stragglers
     """
 
     workload: Workload
     iterations: int
     data_type: str
-    compute_scale: dict[int, Fraction] = field(default_factory=dict)
+    variation: Variation = field(default_factory=Variation)
 
 
 @dataclass(frozen=True)

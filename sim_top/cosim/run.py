@@ -88,7 +88,7 @@ def run_cosim(
         workload=small,
         iterations=settings.iterations,
         data_type=settings.data_type,
-        compute_scale=dict(settings.compute_scale),
+        variation=settings.variation,
     )
     jobs = [Job(platform=platform, schedule=schedule, work=work) for schedule in schedules]
     outcomes = run_jobs(model, jobs, waves=waves, progress=lambda share: tell(0.3 + 0.6 * share))

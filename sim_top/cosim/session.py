@@ -95,7 +95,7 @@ async def _training(backend: RtlBackend, job: Job, progress: Path) -> TrainingRe
         iterations=work.iterations,
         clock_hz=job.platform.clock_hz,
         data_type=work.data_type,
-        compute_scale=work.compute_scale,
+        variation=work.variation,
         progress=lambda share: progress.write_text(f"{share:.4f}"),
     )
 
