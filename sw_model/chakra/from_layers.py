@@ -11,6 +11,7 @@ time, so that nothing is lost here and no reader takes the one for the other.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from itertools import takewhile
 from typing import Any
@@ -54,13 +55,15 @@ class LayerTrace:
 class _Writer:
     """Builds the nodes of one rank."""
 
-    def __init__(self, workload: Workload, topology: Topology) -> None:
-        self.workload, self.topology = workload, topology
+    def __init__(self, workload: Workload, topology: Topology, fused: bool) -> None:
+        self.workload, self.topology, self.fused = workload, topology, fused
         self.nodes: list[Any] = []
         self.layer = ""  # of the step
         self.last: list[int] = []  # what the next compute waits for
         self.pending: dict[tuple[int, Pass], int] = {}
         self.layers: list[str] = []
+        #: Gradients put off to the end of the iteration, by operation and dims: (layer, bytes).
+        self.gradients: dict[tuple[Operation, tuple[int, ...]], list[tuple[int, int]]] = {}
 
     def add(self, name: str, kind: NodeKind, parents: list[int], on_cpu: bool = False) -> Any:
         node = message("Node")(id=len(self.nodes), name=name, type=kind, data_deps=parents)
@@ -97,21 +100,52 @@ class _Writer:
         dims = span_dims(span, self.topology, self.workload.model_parallel_npus)
         if not any(self.topology.dims[dim].size > 1 for dim in dims):
             return
+        if self.fused and step.part is Pass.WEIGHT_GRADIENT:
+            same = self.gradients.setdefault((communication.operation, tuple(dims)), [])
+            same.append((step.layer, communication.bytes))
+            return
         name = f"{layer.name} {step.part.value} {communication.operation.value}"
+        end = self.collective(name, communication.operation, communication.bytes, dims)
+        self.pending[step.layer, step.part] = self.updated(step, end)
+
+    def collective(self, name: str, operation: Operation, size: int, dims: Collection[int]) -> int:
         node = self.add(name, NodeKind.COMM_COLL, self.last)
-        node.attr.add(name="comm_type").int64_val = _KINDS[communication.operation]
-        node.attr.add(name="comm_size").int64_val = communication.bytes
+        node.attr.add(name="comm_type").int64_val = _KINDS[operation]
+        node.attr.add(name="comm_size").int64_val = size
         involved = [index in dims for index in range(len(self.topology.dims))]
         node.attr.add(name="involved_dim").bool_list.values.extend(involved)
-        end = int(node.id)
-        if step.part is Pass.WEIGHT_GRADIENT and layer.update_ns:
-            end = self.timed(f"{layer.name} update", layer.update_ns, [end], on_cpu=True)
-        self.pending[step.layer, step.part] = end
+        return int(node.id)
+
+    def updated(self, step: Issue, end: int) -> int:
+        """What the users of a collective's result wait for."""
+        layer = self.workload.layers[step.layer]
+        if step.part is not Pass.WEIGHT_GRADIENT or not layer.update_ns:
+            return end
+        return self.timed(f"{layer.name} update", layer.update_ns, [end], on_cpu=True)
+
+    def end_iteration(self) -> None:
+        """Issue the gradients that were put off: one collective for an operation and its dims."""
+        gradients, self.gradients = self.gradients, {}
+        for (operation, dims), parts in gradients.items():
+            self.layer = "all gradients"
+            size = sum(size for _, size in parts)
+            end = self.collective(f"all gradients {operation.value}", operation, size, dims)
+            for index, _ in parts:
+                self.layer = self.workload.layers[index].name
+                step = Issue(index, Pass.WEIGHT_GRADIENT)
+                self.pending[index, step.part] = self.updated(step, end)
 
 
-def trace_of_layers(workload: Workload, network: Topology, *, iterations: int = 1) -> LayerTrace:
+def trace_of_layers(
+    workload: Workload, network: Topology, *, iterations: int = 1, fused: bool = False
+) -> LayerTrace:
     """The trace of every rank of ``network``, which has a dim split where the workload's
     model-parallel group ends inside it.
+
+    Parameters
+    ----------
+    fused : an iteration's gradients of one operation and the same dims are one collective, issued
+        after back-propagation
 
     Raises
     ------
@@ -119,7 +153,7 @@ def trace_of_layers(workload: Workload, network: Topology, *, iterations: int = 
         where the workload's groups are none of the network.
     """
     topology = split_for_group(network, workload)
-    writer = _Writer(workload, topology)
+    writer = _Writer(workload, topology, fused)
     program = iteration(workload)
     leading = len(list(takewhile(lambda step: isinstance(step, Await), program)))
     starts = []
@@ -129,6 +163,7 @@ def trace_of_layers(workload: Workload, network: Topology, *, iterations: int = 
         starts.append(len(writer.nodes))
         for step in program[leading:]:
             writer.step(step)
+        writer.end_iteration()
     if not writer.nodes:
         writer.add("nothing", NodeKind.METADATA, [])
     metadata = message("GlobalMetadata")(version=SCHEMA_VERSION)

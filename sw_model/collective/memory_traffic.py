@@ -20,7 +20,14 @@ from fractions import Fraction
 from sw_model.collective.plan import Algorithm, Operation, Phase
 from sw_model.topology import Topology
 
-__all__ = ["MemoryTraffic", "baseline_phase", "baseline_traffic", "engine_traffic", "steady_reads"]
+__all__ = [
+    "NO_TRAFFIC",
+    "MemoryTraffic",
+    "baseline_phase",
+    "baseline_traffic",
+    "engine_traffic",
+    "steady_reads",
+]
 
 
 @dataclass(frozen=True)
@@ -32,6 +39,9 @@ class MemoryTraffic:
 
     def __add__(self, other: MemoryTraffic) -> MemoryTraffic:
         return MemoryTraffic(self.reads + other.reads, self.writes + other.writes)
+
+
+NO_TRAFFIC = MemoryTraffic(Fraction(0), Fraction(0))
 
 
 def baseline_phase(

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from fractions import Fraction
 from functools import partial
 from heapq import heappop, heappush
 
@@ -17,6 +18,7 @@ from sw_model.astra.system import SystemConfig
 from sw_model.chakra.graph import Graph, TraceNode
 from sw_model.chakra.messages import NodeKind
 from sw_model.chakra.workload import ChakraWorkload
+from sw_model.endpoint.kinds import IDEAL, EndpointKind
 from sw_model.errors import DeadlockError, InputError
 from sw_model.replay.fabric import Fabric, Request
 from sw_model.replay.folding import Folding
@@ -71,6 +73,8 @@ class _Rank:
         self.waits = [len(node.parents) for node in graph.nodes]
         self.ready: list[list[int]] = [[], [], [], []]
         self.busy = [False, False, False, False]
+        self.held: list[int] = []  # collectives that wait until there is nothing to compute
+        self.communicating = 0  # collectives under way that keep compute waiting
         self.left = len(graph.nodes)
         self.issued: dict[int, int] = {}  # communication under way: position to time
         self.uses: dict[int, int] = {}  # by group's colour: collectives entered
@@ -85,6 +89,8 @@ class Replay:
     workload, folding : which ranks there are and which of them are simulated
     fabric : carries the communication
     system : roofline and replay-only are taken from it
+    endpoint : what its kind leaves to compute, and whether it computes beside collectives
+    passes_from_memory : passes whose node tells no bytes are limited by memory
     progress : called with the share of nodes that have ended
     """
 
@@ -95,8 +101,12 @@ class Replay:
         fabric: Fabric,
         system: SystemConfig,
         progress: Callable[[float], object] | None = None,
+        *,
+        endpoint: EndpointKind = IDEAL,
+        passes_from_memory: bool = False,
     ) -> None:
         self.workload, self.folding = workload, folding
+        self.endpoint, self.passes_from_memory = endpoint, passes_from_memory
         self.fabric, self.kernel, self.system = fabric, fabric.kernel, system
         self.progress = progress
         children: dict[int, list[list[int]]] = {}
@@ -147,9 +157,24 @@ class Replay:
         while rank.ready[_NONE]:
             self._begin(colour, heappop(rank.ready[_NONE]))
         for resource in (_CPU, _COMPUTE, _COMMUNICATION):
+            if resource == _COMPUTE and rank.communicating:
+                continue
             if rank.ready[resource] and not rank.busy[resource]:
                 rank.busy[resource] = True
                 self._begin(colour, heappop(rank.ready[resource]))
+        if rank.held and not (rank.busy[_COMPUTE] or rank.communicating):
+            # What ends in this instant may give it something to compute yet.
+            self.kernel.decide(self.kernel.now, self._release, colour)
+
+    def _release(self, colour: int) -> None:
+        """Let a rank that computes nothing enter the collectives it has put off."""
+        rank = self.ranks[colour]
+        if not rank.held or rank.busy[_COMPUTE] or rank.communicating:
+            return
+        held, rank.held = rank.held, []
+        rank.communicating = len(held)
+        for position in held:
+            self._enter(colour, position, rank.nodes[position])
 
     def _begin(self, colour: int, position: int) -> None:
         rank, now = self.ranks[colour], self.kernel.now
@@ -168,7 +193,9 @@ class Replay:
             self.kernel.at(end, self._end, (colour, position))
         else:
             rank.issued[position] = now
-            if node.kind is NodeKind.COMM_COLL:
+            if node.kind is NodeKind.COMM_COLL and not self.endpoint.overlaps:
+                rank.held.append(position)
+            elif node.kind is NodeKind.COMM_COLL:
                 self._enter(colour, position, node)
             elif node.kind is NodeKind.COMM_SEND:
                 self._send(colour, position, node)
@@ -182,12 +209,13 @@ class Replay:
         """Ticks of a compute or memory node: by the roofline where that is on and the node says
         what it does, else as in the trace. A memory node without a duration moves its tensor at
         the local memory's bandwidth."""
-        system = self.system
+        system, kind = self.system, self.endpoint
         bandwidth = system.local_memory_bandwidth
         if node.kind is not NodeKind.COMP:
             if node.duration_ns or bandwidth is None:
-                return self._ticks(node.duration_ns)
-            return int(node.tensor_bytes / bandwidth * self.fabric.ticks_per_ns)
+                return int(self._ticks(node.duration_ns) / kind.memory_share)
+            moved = node.tensor_bytes / (bandwidth * kind.memory_share)
+            return int(moved * self.fabric.ticks_per_ns)
         if (
             system.roofline
             and not system.replay_only
@@ -198,9 +226,15 @@ class Replay:
             assert bandwidth is not None
             assert system.peak_performance is not None
             # 10^12 operations per second are 10^3 per ns; 10^9 bytes per second are 1 per ns.
-            compute = node.operations / (system.peak_performance * 1000)
-            return int(max(compute, node.tensor_bytes / bandwidth) * self.fabric.ticks_per_ns)
-        return self._ticks(node.duration_ns)
+            compute = node.operations / (system.peak_performance * kind.compute_share * 1000)
+            moved = node.tensor_bytes / (bandwidth * kind.memory_share)
+            return int(max(compute, moved) * self.fabric.ticks_per_ns)
+        if node.on_cpu:
+            return self._ticks(node.duration_ns)
+        memory = kind.memory_ns(node.tensor_bytes)
+        if not node.tensor_bytes and self.passes_from_memory:
+            memory = Fraction(node.duration_ns)
+        return int(kind.pass_time(node.duration_ns, memory) * self.fabric.ticks_per_ns)
 
     def _enter(self, colour: int, position: int, node: TraceNode) -> None:
         rank = self.ranks[colour]
@@ -233,6 +267,7 @@ class Replay:
         for colour, (position, issued) in entry.entered.items():
             log = self.ranks[colour].log
             log.communication.append((position, issued, start, self.kernel.now))
+            self.ranks[colour].communicating -= not self.endpoint.overlaps
             self._end((colour, position))
 
     def _send(self, colour: int, position: int, node: TraceNode) -> None:

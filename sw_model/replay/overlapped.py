@@ -20,6 +20,7 @@ from pathlib import Path
 
 from sw_model.astra.system import AlgorithmName, CollectivePolicy, SystemConfig
 from sw_model.collective.cost import algorithm_of
+from sw_model.collective.memory_traffic import NO_TRAFFIC, MemoryTraffic
 from sw_model.collective.plan import Algorithm, Collective, Operation
 from sw_model.engine import EventKernel
 from sw_model.errors import InputError
@@ -29,10 +30,18 @@ from sw_model.replay.folding import Folding
 from sw_model.replay.shapes import route_of, shape_of
 from sw_model.schedule.execution import Intra
 from sw_model.schedule.outcome import choose
-from sw_model.schedule.single import Instance
+from sw_model.schedule.single import Candidate, Instance
 from sw_model.topology import Topology
 
-__all__ = ["OverlappedFabric", "Schedule", "own_algorithms"]
+__all__ = [
+    "Going",
+    "OverlappedFabric",
+    "Planned",
+    "Schedule",
+    "TimedOp",
+    "Waiting",
+    "own_algorithms",
+]
 
 Lanes = tuple[tuple[int, int, bool], ...]  # (dim, colour, outwards)
 Order = tuple[int, int, int]  # priority, time of entry, node
@@ -79,23 +88,29 @@ class Schedule:
 
 
 @dataclass(frozen=True)
-class _Op:
+class TimedOp:
+    """One op in ticks. ``memory`` is the time in which the endpoint's memory alone could move its
+    bytes, where that is limited."""
+
     dim: int
     busy: int
     latency: int
     key: int
+    memory: int = 0
 
 
 @dataclass(frozen=True)
-class _Planned:
-    """A collective's chunks, each with its ops, and the bytes an NPU sends on each dim."""
+class Planned:
+    """A collective's chunks, each with its ops, the bytes an NPU sends on each dim, and what its
+    main memory carries where that is counted."""
 
-    chunks: tuple[tuple[_Op, ...], ...]
+    chunks: tuple[tuple[TimedOp, ...], ...]
     sent: tuple[int, ...] = ()
+    memory: MemoryTraffic = NO_TRAFFIC
 
 
 @dataclass
-class _Going:
+class Going:
     """A collective or message under way."""
 
     order: Order
@@ -107,12 +122,12 @@ class _Going:
 
 
 @dataclass
-class _Waiting:
+class Waiting:
     """An op in the queue of its lanes. ``sent`` is called when it leaves them."""
 
-    going: _Going
+    going: Going
     lanes: Lanes
-    chunk: tuple[_Op, ...]
+    chunk: tuple[TimedOp, ...]
     position: int
     sent: Done | None = None
 
@@ -150,8 +165,8 @@ class OverlappedFabric:
         units |= {(1 / route.bandwidth).denominator for route in routes}
         self.unit = lcm(1000 * _SECOND, *units)  # ticks in a second; a picosecond is whole
         self.ticks_per_ns = self.unit // _SECOND
-        self.planned: dict[tuple[Operation, int, object, Path | None], _Planned] = {}
-        self.queues: list[dict[Lanes, list[tuple[Order, int, int, _Waiting]]]] = [
+        self.planned: dict[tuple[Operation, int, object, Path | None], Planned] = {}
+        self.queues: list[dict[Lanes, list[tuple[Order, int, int, Waiting]]]] = [
             {} for _ in topology.dims
         ]
         self.taken: set[tuple[int, int, bool]] = set()
@@ -159,6 +174,7 @@ class OverlappedFabric:
         self.asked_at = -1
         self.busy: dict[tuple[int, int, bool], int] = {}
         self.sent: dict[tuple[int, int], int] = {}
+        self.memory: dict[int, MemoryTraffic] = {}
 
     def _instance(self, operation: Operation, size: int, members: tuple[int, ...]) -> Instance:
         shape = shape_of(self.topology, members)
@@ -175,23 +191,31 @@ class OverlappedFabric:
             serial_latency=self.schedule.serial_latency,
         )
 
-    def _plan(self, request: Request, custom: Path | None) -> _Planned:
+    def _plan(self, request: Request, custom: Path | None) -> Planned:
         operation, size, members = request.operation, request.size, request.group.members
         shape = shape_of(self.topology, members)
         if custom is not None and len(members) > 1:
             time = custom_ns(custom, members, self.topology, self.system)
-            op = _Op(shape.dims[-1], time * self.ticks_per_ns, 0, 0)
-            return _Planned(((op,),) * self.system.splits)
+            op = TimedOp(shape.dims[-1], time * self.ticks_per_ns, 0, 0)
+            return Planned(((op,),) * self.system.splits)
         instance = self._instance(operation, size, members)
-        scale = self.unit // instance.unit
         if len(members) == 1 or size == 0:
-            return _Planned(())
+            return Planned(())
         candidate = choose(
             instance,
             scheduler=self.schedule.scheduler,
             intra=self.schedule.intra,
-            chunks=self.schedule.chunks,
+            chunks=self._most_chunks(instance),
         )
+        return self._planned(instance, candidate)
+
+    def _most_chunks(self, instance: Instance) -> int:
+        """Of a collective; an endpoint may need more than were asked for."""
+        return self.schedule.chunks
+
+    def _planned(self, instance: Instance, candidate: Candidate) -> Planned:
+        """A schedule as ops; endpoints that are not ideal add what they are limited by."""
+        scale = self.unit // instance.unit
         smallest_first = candidate.intra is Intra.SCF
         chunks = []
         for number, (extent, phases) in enumerate(
@@ -202,9 +226,9 @@ class OverlappedFabric:
                 key = busy * scale if smallest_first else 0
                 if candidate.ranks is not None:
                     key = candidate.ranks[number][position]
-                ops.append(_Op(dim, busy * scale, latency * scale, key))
+                ops.append(TimedOp(dim, busy * scale, latency * scale, key))
             chunks.append(tuple(ops))
-        return _Planned(tuple(chunks), tuple(moved.sent for moved in instance.traffic(candidate)))
+        return Planned(tuple(chunks), tuple(moved.sent for moved in instance.traffic(candidate)))
 
     def _policy(self, number: int, priority: int) -> Order:
         """Where a collective or message that begins now stands. It is made of what all ranks agree
@@ -225,8 +249,9 @@ class OverlappedFabric:
             planned = self.planned[key] = self._plan(request, custom)
         colours = request.group.colours
         order = self._policy(request.number, request.priority)
-        going = _Going(order, colours, colours, len(planned.chunks), done, {})
+        going = Going(order, colours, colours, len(planned.chunks), done, {})
         self._count(colours, enumerate(planned.sent))
+        self._count_memory(colours, planned.memory)
         if not planned.chunks:
             self.kernel.after(0, lambda _: done())
         for chunk in planned.chunks:
@@ -247,20 +272,37 @@ class OverlappedFabric:
         latency = route.latency_ps * self.ticks_per_ns // 1000
         lanes = tuple((d, source[1], True) for d in route.dims)
         lanes += tuple((d, destination[1], False) for d in route.dims)
-        op = _Op(route.dims[-1], busy, latency, busy if self.schedule.intra == "scf" else 0)
-        going = _Going(
+        op = self._message(
+            TimedOp(route.dims[-1], busy, latency, busy if self.schedule.intra == "scf" else 0),
+            size,
+            (source[1], destination[1]),
+        )
+        going = Going(
             self._policy(number, 0), (source[1],), (destination[1],), 1, arrived, {op.dim: lanes}
         )
         self._count((source[1],), ((d, size) for d in route.dims))
         self._arrive(going, (op,), 0, sent)
+
+    def _message(self, op: TimedOp, size: int, ends: tuple[int, int]) -> TimedOp:
+        """A message's op with what endpoints that are not ideal add; ``ends`` are colours."""
+        return op
+
+    def _able(self, waiting: Waiting) -> bool:
+        """Whether the endpoints let an op begin whose lanes are free."""
+        return True
 
     def _count(self, colours: tuple[int, ...], moved: Iterable[tuple[int, int]]) -> None:
         for dim, size in moved:
             for colour in colours:
                 self.sent[dim, colour] = self.sent.get((dim, colour), 0) + size
 
+    def _count_memory(self, colours: tuple[int, ...], moved: MemoryTraffic) -> None:
+        if moved != NO_TRAFFIC:
+            for colour in colours:
+                self.memory[colour] = self.memory.get(colour, NO_TRAFFIC) + moved
+
     def _arrive(
-        self, going: _Going, chunk: tuple[_Op, ...], position: int, sent: Done | None = None
+        self, going: Going, chunk: tuple[TimedOp, ...], position: int, sent: Done | None = None
     ) -> None:
         op = chunk[position]
         lanes = going.lanes.get(op.dim)
@@ -269,7 +311,7 @@ class OverlappedFabric:
             lanes += tuple((op.dim, colour, False) for colour in going.colours_in)
             going.lanes[op.dim] = lanes
         self.arrivals += 1
-        waiting = _Waiting(going, lanes, chunk, position, sent)
+        waiting = Waiting(going, lanes, chunk, position, sent)
         queue = self.queues[op.dim].setdefault(lanes, [])
         heappush(queue, (going.order, op.key, self.arrivals, waiting))
         self._ask()
@@ -290,7 +332,8 @@ class OverlappedFabric:
             for lanes, queue in queues.items()
         )
         for _, dim, lanes in heads:
-            if self.taken.isdisjoint(lanes) and kept.isdisjoint(lanes):
+            free = self.taken.isdisjoint(lanes) and kept.isdisjoint(lanes)
+            if free and self._able(self.queues[dim][lanes][0][3]):
                 able.append((dim, lanes))
             kept.update(lanes)
         # No two of them share a lane; the inner dims start first.
@@ -301,7 +344,7 @@ class OverlappedFabric:
                 del self.queues[dim][lanes]
             self._begin(waiting)
 
-    def _begin(self, waiting: _Waiting) -> None:
+    def _begin(self, waiting: Waiting) -> None:
         op = waiting.chunk[waiting.position]
         self.taken.update(waiting.lanes)
         for lane in waiting.lanes:
@@ -310,7 +353,7 @@ class OverlappedFabric:
         if op.latency:
             self.kernel.after(op.busy + op.latency, self._complete, waiting)
 
-    def _free(self, waiting: _Waiting) -> None:
+    def _free(self, waiting: Waiting) -> None:
         self.taken.difference_update(waiting.lanes)
         if waiting.sent is not None:
             waiting.sent()
@@ -318,7 +361,7 @@ class OverlappedFabric:
             self._complete(waiting)
         self._ask()
 
-    def _complete(self, waiting: _Waiting) -> None:
+    def _complete(self, waiting: Waiting) -> None:
         following = waiting.position + 1
         if following < len(waiting.chunk):
             self._arrive(waiting.going, waiting.chunk, following)
@@ -336,6 +379,11 @@ class OverlappedFabric:
             )
             for dim in range(len(self.topology.dims))
         )
+
+    def memory_traffic(self) -> MemoryTraffic | None:
+        """What communication moved in main memory, of the NPU that moved most; None where an ideal
+        endpoint counts nothing."""
+        return max(self.memory.values(), key=lambda m: m.reads + m.writes, default=None)
 
     def notes(self) -> tuple[str, ...]:
         """See `Fabric`."""

@@ -10,8 +10,12 @@ from itertools import pairwise
 
 from sw_model.astra.system import DimOrder, SystemConfig
 from sw_model.chakra.workload import ChakraWorkload
+from sw_model.collective.memory_traffic import MemoryTraffic
+from sw_model.endpoint.kinds import IDEAL, EndpointSettings, endpoint_kind
+from sw_model.errors import InputError
 from sw_model.replay.accounting import NodeTimes, RankTimes, node_times, rank_times
 from sw_model.replay.astra_fabric import AstraFabric
+from sw_model.replay.endpoints import fabric_of
 from sw_model.replay.engine import Log, Replay
 from sw_model.replay.fabric import DimTraffic, Fabric
 from sw_model.replay.folding import fold
@@ -43,6 +47,9 @@ class TraceResult:
     dims : of the network
     notes : what a user should know
     logs : of every representative
+    endpoint : kind of the endpoints
+    memory : what collectives and messages moved in main memory, of the NPU that moved most; None
+        where nothing was counted
     """
 
     workload: ChakraWorkload
@@ -55,6 +62,8 @@ class TraceResult:
     dims: tuple[DimTraffic, ...]
     notes: tuple[str, ...]
     logs: tuple[Log, ...] = field(repr=False, default=())
+    endpoint: str = "ideal"
+    memory: MemoryTraffic | None = None
 
     @property
     def latest(self) -> RankTimes:
@@ -108,6 +117,7 @@ def replay_trace(
     *,
     semantics: Semantics = Semantics.ANTIPHON,
     schedule: Schedule = Schedule(),  # noqa: B008
+    endpoint: EndpointSettings = EndpointSettings(),  # noqa: B008
     fold_ranks: bool = True,
     names: Sequence[str] | None = None,
     starts: Sequence[int] = (),
@@ -119,6 +129,7 @@ def replay_trace(
     ----------
     system : of ASTRA-sim's keys those that the semantics knows
     schedule : for our own semantics
+    endpoint : likewise; without a kind they are ideal
     fold_ranks : identical ranks are simulated once. Not with astra-sim-aware, whose links are
         shared by particular ranks
     names : of the nodes of every rank, in place of their own
@@ -138,17 +149,30 @@ def replay_trace(
         workload, lambda members: shape_of(topology, members), identical=fold_ranks and not aware
     )
     fabric: Fabric
+    kind = IDEAL if endpoint.kind is None else endpoint_kind(endpoint.kind)
     if semantics is Semantics.ANTIPHON:
         pairs = {(match.source, match.destination) for match in workload.matches.values()}
         pairs |= {
             (rank, workload.node(rank, position).destination)
             for rank, position in workload.unmatched
         }
-        fabric = OverlappedFabric(topology, folding, system, schedule, pairs)
+        fabric = fabric_of(kind, topology, folding, system, schedule, pairs)
     else:
+        if kind is not IDEAL:
+            raise InputError(
+                f"an endpoint other than ideal is for the semantics antiphon, not {semantics.value}"
+            )
         system.check_dims(len(topology.dims))
         fabric = AstraFabric(topology, system, len(folding.sizes), aware=aware)
-    logs = Replay(workload, folding, fabric, system, progress).run()
+    logs = Replay(
+        workload,
+        folding,
+        fabric,
+        system,
+        progress,
+        endpoint=kind,
+        passes_from_memory=endpoint.passes == "memory",
+    ).run()
     ranks = tuple(
         rank_times(rank, log) for rank, log in zip(folding.representatives, logs, strict=True)
     )
@@ -165,4 +189,6 @@ def replay_trace(
         dims=fabric.traffic(),
         notes=fabric.notes(),
         logs=tuple(logs),
+        endpoint=kind.name,
+        memory=fabric.memory_traffic() if isinstance(fabric, OverlappedFabric) else None,
     )

@@ -32,11 +32,20 @@ from sw_model.schedule.planner import plan_collective
 from sw_model.schedule.shared import run_shared
 from sw_model.schedule.single import Candidate, DimTraffic, Instance
 
-__all__ = ["MemoryUse", "evaluate_endpoint", "paper_limits"]
+__all__ = [
+    "CHUNK_BYTES",
+    "MACHINES",
+    "SRAM_BYTES",
+    "MemoryUse",
+    "evaluate_endpoint",
+    "paper_limits",
+    "phase_memory",
+]
 
-_SRAM_BYTES = 4 * 2**20
-_MACHINES = 16
-_CHUNK_BYTES = 64 * 2**10
+#: The paper's engine.
+SRAM_BYTES = 4 * 2**20
+MACHINES = 16
+CHUNK_BYTES = 64 * 2**10
 
 
 @dataclass(frozen=True)
@@ -56,10 +65,10 @@ class MemoryUse:
 def paper_limits(kind: EndpointKind, dims: int, operation: Operation) -> Limits:
     """The paper's engine, for collectives over ``dims`` dims."""
     phases = max(1, 2 * dims - 1 if operation is Operation.ALL_REDUCE else dims)
-    buffers = _SRAM_BYTES // ((phases + 1) * _CHUNK_BYTES)
+    buffers = SRAM_BYTES // ((phases + 1) * CHUNK_BYTES)
     return Limits(
-        contexts=max(1, _MACHINES // max(1, dims)),
-        buffers=((max(1, buffers), _CHUNK_BYTES),) * (phases + 1),
+        contexts=max(1, MACHINES // max(1, dims)),
+        buffers=((max(1, buffers), CHUNK_BYTES),) * (phases + 1),
         memory_bandwidth=kind.memory_bandwidth,
     )
 
@@ -87,16 +96,16 @@ def evaluate_endpoint(
     candidate = choose(
         instance, scheduler=scheduler, intra=intra, chunks=chunks, plan_seconds=plan_seconds
     )
-    run = _run_from_memory(instance, candidate, kind.memory_bandwidth)
+    run = _run_fromphase_memory(instance, candidate, kind.memory_bandwidth)
     if scheduler == "balanced":
         # It was found without the memory's limit: here the others may be as good or better.
         for other in _simple(instance, chunks):
-            found = _run_from_memory(instance, other, kind.memory_bandwidth)
+            found = _run_fromphase_memory(instance, other, kind.memory_bandwidth)
             if found.end < run.end:
                 candidate, run = other, found
     total = MemoryTraffic(Fraction(0), Fraction(0))
     for extent, phases in zip(candidate.extents, candidate.phases, strict=True):
-        for moved in _memory(instance, extent, phases):
+        for moved in phase_memory(instance, extent, phases):
             total += moved
     outcome = Outcome(
         instance=instance,
@@ -120,7 +129,9 @@ def _simple(instance: Instance, chunks: int) -> Iterator[Candidate]:
         chunks //= 2
 
 
-def _memory(instance: Instance, extent: int, phases: tuple[Phase, ...]) -> Iterator[MemoryTraffic]:
+def phase_memory(
+    instance: Instance, extent: int, phases: tuple[Phase, ...]
+) -> Iterator[MemoryTraffic]:
     """Bytes of every phase of a chunk."""
     for phase, whole in zip(phases, instance.resident(extent, phases), strict=True):
         size = instance.topology.dims[phase.dim].size
@@ -128,13 +139,13 @@ def _memory(instance: Instance, extent: int, phases: tuple[Phase, ...]) -> Itera
         yield baseline_phase(phase.operation, phase.algorithm, size, payload)
 
 
-def _run_from_memory(instance: Instance, candidate: Candidate, bandwidth: Fraction) -> Run:
+def _run_fromphase_memory(instance: Instance, candidate: Candidate, bandwidth: Fraction) -> Run:
     rate = instance.unit / bandwidth
     chunks = list(zip(candidate.extents, candidate.phases, strict=True))
     return run_shared(
         [instance.ops(extent, phases) for extent, phases in chunks],
         [
-            [_ceil(max(m.reads, m.writes) * rate) for m in _memory(instance, extent, phases)]
+            [_ceil(max(m.reads, m.writes) * rate) for m in phase_memory(instance, extent, phases)]
             for extent, phases in chunks
         ],
         dims=len(instance.topology.dims),
