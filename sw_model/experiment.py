@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from sw_model.document import Document, Node
+from sw_model.endpoint.kinds import KINDS, LIMITS_OF_PASSES, EndpointSettings
 from sw_model.errors import InputError
 from sw_model.network import NETWORK, check_ranks, read_network, topology_at
 from sw_model.platform import EngineParameters, MemoryParameters, Partition, Platform
@@ -79,6 +80,7 @@ class Experiment:
     schedule: ScheduleOptions = field(default_factory=ScheduleOptions)
     engine: EngineParameters = field(default_factory=EngineParameters)
     memory: MemoryParameters = field(default_factory=MemoryParameters)
+    endpoint: EndpointSettings = field(default_factory=EndpointSettings)
     clock_hz: int = 1_250_000_000
     cosim: CosimSettings = CosimSettings()
     output: Path | None = None
@@ -190,6 +192,17 @@ _MEMORY = Record(
         Key("words", Whole(1), "flits in the memory of one NPU"),
     ),
 )
+_ENDPOINT = Record(
+    EndpointSettings,
+    (
+        Key("kind", Choice({name: name for name in KINDS}), "a configuration of the ACE paper"),
+        Key(
+            "passes",
+            Choice({name: name for name in LIMITS_OF_PASSES}),
+            "what limits passes whose trace tells only their time",
+        ),
+    ),
+)
 _COSIM = Record(
     CosimSettings,
     (Key("scale", Number(maximum=1), "factor on payloads and compute times"),),
@@ -204,6 +217,7 @@ EXPERIMENT = Record(
         Key("schedule", _SCHEDULE, "how collectives are cut and ordered"),
         Key("engine", _ENGINE, "capacity of an endpoint engine"),
         Key("memory", _MEMORY, "the memory beside an NPU"),
+        Key("endpoint", _ENDPOINT, "endpoints in place of the platform's engines"),
         Key("clock", Quantity(parse_frequency, "1.25 GHz"), "of the RTL", field="clock_hz"),
         Key("cosim", _COSIM, "how the RTL takes part"),
         Key("output", FilePath(), "folder for results"),

@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from sim_top.cli.frame import whole
+from sw_model.endpoint.kinds import KINDS, endpoint_kind
 from sw_model.errors import InputError
 from sw_model.experiment import (
     HEADERLESS_MODES,
@@ -44,6 +45,12 @@ def add_experiment_options(parser: argparse.ArgumentParser, *, optional: bool) -
     parser.add_argument(
         "--scheduler", choices=["baseline", "themis", "balanced"], help="order of the dims"
     )
+    if optional:
+        parser.add_argument(
+            "--endpoint",
+            metavar="KIND",
+            help=f"{', '.join(KINDS)} (default: the platform's engines, ideal for traces)",
+        )
     parser.add_argument("--intra", choices=["fifo", "scf"], help="order within a dim")
     parser.add_argument("--chunks", type=whole, metavar="C", help="at most so many a collective")
     parser.add_argument("--iterations", type=whole, metavar="N", help="of the training loop")
@@ -83,6 +90,9 @@ def experiment_of(arguments: argparse.Namespace) -> Experiment:
         experiment = replace(experiment, workload=settings)
     if network is not None and experiment.workload.ranks is not None:
         check_ranks(experiment.network, experiment.workload.ranks, path=str(network), line=None)
+    if getattr(arguments, "endpoint", None) is not None:
+        kind = endpoint_kind(arguments.endpoint).name
+        experiment = replace(experiment, endpoint=replace(experiment.endpoint, kind=kind))
     changes = {
         name: getattr(arguments, name)
         for name in ("scheduler", "intra", "chunks")

@@ -47,8 +47,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def _on_ideal_endpoints(experiment: Experiment, arguments: argparse.Namespace) -> bool:
-    """Whether a layer workload is replayed as a trace: where an option asks for what only that
-    has, or where the network is given by itself and is none that the platform's engines can be."""
+    """Whether a layer workload is replayed as a trace: where an endpoint is named, where an option
+    asks for what only that has, or where the network is given by itself and is none that the
+    platform's engines can be."""
+    if experiment.endpoint.kind is not None:
+        return True
     if arguments.semantics != "antiphon" or arguments.latency_model != "overlapped":
         return True
     if arguments.system is not None or arguments.algorithm is not None:
@@ -82,6 +85,7 @@ def run_experiment(experiment: Experiment, arguments: argparse.Namespace, output
     if arguments.experiment is not None and arguments.semantics == "antiphon":
         for name in ("scheduler", "intra", "chunks"):  # options have changed the file's already
             setattr(arguments, name, getattr(experiment.schedule, name))
+    arguments.endpoint_settings = experiment.endpoint
     if is_chakra(experiment.workload.file):
         return run_traces(experiment.workload.file, experiment.network, arguments, output)
     if _on_ideal_endpoints(experiment, arguments):

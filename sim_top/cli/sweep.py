@@ -133,7 +133,8 @@ def _checked(path: Path, change: dict[str, str]) -> Experiment:
     try:
         if not is_chakra(experiment.workload.file):
             experiment.load_workload()
-            experiment.platform()
+            if experiment.endpoint.kind is None:
+                experiment.platform()
     except AntiphonError as error:
         raise _told(error, change) from None
     return experiment

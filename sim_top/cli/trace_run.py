@@ -13,6 +13,7 @@ from sim_top.cli.frame import Output
 from sim_top.cli.result_files import wants_files, write_files
 from sim_top.cli.warnings import warn, warn_of_keys
 from sw_model.collective.plan import Operation
+from sw_model.endpoint.kinds import endpoint_kind
 from sw_model.errors import InputError
 from sw_model.topology import Topology
 
@@ -99,11 +100,20 @@ def run_layers(experiment: Experiment, arguments: argparse.Namespace, output: Ou
         raise InputError("--comm-group is for Chakra traces, not for a layer workload")
     settings = experiment.workload
     made = trace_of_layers(
-        experiment.load_workload(), experiment.network, iterations=settings.iterations
+        experiment.load_workload(),
+        experiment.network,
+        iterations=settings.iterations,
+        fused=_fused(experiment),
     )
     graph = build_graph(made.trace)
     workload = assemble(settings.file, [graph] * made.topology.npus, made.topology)
     return _replay(workload, arguments, output, names=made.layers, starts=made.starts)
+
+
+def _fused(experiment: Experiment) -> bool:
+    """Whether the endpoints carry out the gradients of an iteration as one collective."""
+    kind = experiment.endpoint.kind
+    return kind is not None and not endpoint_kind(kind).overlaps
 
 
 def _replay(
@@ -129,11 +139,13 @@ def _replay(
     if arguments.timeline is not None:
         raise InputError("--timeline is for layer workloads on the platform's own endpoints")
     own = semantics is Semantics.ANTIPHON
+    endpoint = arguments.endpoint_settings
     for option, given in (
         ("--scheduler", arguments.scheduler not in (None, "baseline")),
         ("--intra", arguments.intra not in (None, "fifo")),
         ("--latency-model", arguments.latency_model != "overlapped"),
         ("--explain", arguments.explain),
+        ("--endpoint", endpoint.kind not in (None, "ideal")),
     ):
         if given and not own:
             raise InputError(f"{option} is for the semantics antiphon, not {semantics.value}")
@@ -167,6 +179,7 @@ def _replay(
             config,
             semantics=semantics,
             schedule=schedule,
+            endpoint=endpoint,
             names=names,
             starts=starts,
             progress=progress,

@@ -38,6 +38,7 @@ def run_json(run: RunResult) -> dict[str, Any]:
         "ranks": spreads,
         "ranks_simulated": len(training.ranks),
         "npus": run.npus,
+        "endpoint": "platform",
         "dims": [
             {
                 "name": dim.name,

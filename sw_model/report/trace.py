@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
+from sw_model.collective.memory_traffic import MemoryTraffic
 from sw_model.replay.accounting import RankTimes
 from sw_model.replay.run import TraceResult
 from sw_model.units import format_bandwidth, format_size, format_time_ns
@@ -37,6 +39,10 @@ def _spread(result: TraceResult, share: Callable[[RankTimes], int]) -> dict[str,
 def trace_json(result: TraceResult) -> dict[str, Any]:
     """The keys of ``antiphon run``. Times of the rank that finishes last, but for ``ranks``."""
     latest, ns = result.latest, result.ns
+
+    def moved(part: Callable[[MemoryTraffic], Fraction]) -> float | None:
+        return None if result.memory is None else float(part(result.memory))
+
     return {
         "total_ns": ns(latest.finish),
         "iterations_ns": [ns(ticks) for ticks in result.iterations],
@@ -50,6 +56,9 @@ def trace_json(result: TraceResult) -> dict[str, Any]:
         "npus": result.workload.topology.npus,
         "nodes": result.workload.nodes,
         "semantics": result.semantics.value,
+        "endpoint": result.endpoint,
+        "memory_read_bytes_per_npu": moved(lambda memory: memory.reads),
+        "memory_write_bytes_per_npu": moved(lambda memory: memory.writes),
         "notes": list(result.notes),
         "dims": [
             {
@@ -95,6 +104,10 @@ def trace_tables(result: TraceResult, *, layers: int = 12) -> list[Table]:
     what.add_row("ranks", f"{workload.topology.npus}, {len(result.ranks)} of them simulated")
     what.add_row("nodes", f"{workload.nodes:,}")
     what.add_row("semantics", result.semantics.value)
+    what.add_row("endpoints", result.endpoint)
+    if result.memory is not None:
+        reads, writes = (format_size(int(m)) for m in (result.memory.reads, result.memory.writes))
+        what.add_row("communication in main memory", f"{reads} read, {writes} written, per NPU")
 
     time = _table(f"Time of rank {result.latest.rank}, which finishes last", "", "us", "min", "max")
     for name, share in (("total", _SHARES[0][1]), *((n[:-3], s) for n, s in _SHARES[1:])):
