@@ -17,13 +17,14 @@ from itertools import takewhile
 from typing import Any
 
 from sw_model.chakra.files import SCHEMA_VERSION, Trace
-from sw_model.chakra.graph import NANOSECONDS
+from sw_model.chakra.graph import NANOSECONDS, TRAFFIC
 from sw_model.chakra.messages import CollectiveKind, NodeKind, message
 from sw_model.collective.plan import Operation
 from sw_model.topology import Topology
 from sw_model.workload.layers import Layer, Pass, Workload
 from sw_model.workload.program import Await, Compute, Issue, Step, iteration
 from sw_model.workload.spans import span_dims, split_for_group
+from sw_model.workload.traffic import TrafficClass
 
 __all__ = ["LayerTrace", "trace_of_layers"]
 
@@ -105,15 +106,20 @@ class _Writer:
             same.append((step.layer, communication.bytes))
             return
         name = f"{layer.name} {step.part.value} {communication.operation.value}"
-        end = self.collective(name, communication.operation, communication.bytes, dims)
+        end = self.collective(name, communication.operation, communication.bytes, dims, step.part)
         self.pending[step.layer, step.part] = self.updated(step, end)
 
-    def collective(self, name: str, operation: Operation, size: int, dims: Collection[int]) -> int:
+    def collective(
+        self, name: str, operation: Operation, size: int, dims: Collection[int], part: Pass
+    ) -> int:
         node = self.add(name, NodeKind.COMM_COLL, self.last)
         node.attr.add(name="comm_type").int64_val = _KINDS[operation]
         node.attr.add(name="comm_size").int64_val = size
         involved = [index in dims for index in range(len(self.topology.dims))]
         node.attr.add(name="involved_dim").bool_list.values.extend(involved)
+        data = part is Pass.WEIGHT_GRADIENT
+        traffic = TrafficClass.DATA if data else TrafficClass.MODEL
+        node.attr.add(name=TRAFFIC).string_val = traffic.value
         return int(node.id)
 
     def updated(self, step: Issue, end: int) -> int:
@@ -129,7 +135,9 @@ class _Writer:
         for (operation, dims), parts in gradients.items():
             self.layer = "all gradients"
             size = sum(size for _, size in parts)
-            end = self.collective(f"all gradients {operation.value}", operation, size, dims)
+            end = self.collective(
+                f"all gradients {operation.value}", operation, size, dims, Pass.WEIGHT_GRADIENT
+            )
             for index, _ in parts:
                 self.layer = self.workload.layers[index].name
                 step = Issue(index, Pass.WEIGHT_GRADIENT)

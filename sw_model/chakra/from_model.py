@@ -21,11 +21,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from sw_model.chakra.files import SCHEMA_VERSION, Trace
-from sw_model.chakra.graph import NANOSECONDS
+from sw_model.chakra.graph import NANOSECONDS, TRAFFIC
 from sw_model.chakra.messages import CollectiveKind, NodeKind, message
 from sw_model.workload.machine import Machine
 from sw_model.workload.model import Block, Model
 from sw_model.workload.parallel import Axis, Parallelism
+from sw_model.workload.traffic import TrafficClass
 
 __all__ = ["ModelTraces"]
 
@@ -149,6 +150,9 @@ class _Rank:
         node.attr.add(name="comm_size").int64_val = size
         if members in self.names:
             node.attr.add(name="pg_name").string_val = self.names[members]
+        data = axis is not Axis.TENSOR and kind is not CollectiveKind.ALL_TO_ALL
+        traffic = TrafficClass.DATA if data else TrafficClass.MODEL
+        node.attr.add(name=TRAFFIC).string_val = traffic.value
         return [int(node.id)]
 
     def end(self, name: str, sending: bool, stage: int, tag: int, parents: list[int]) -> int:
@@ -160,6 +164,7 @@ class _Rank:
         node.attr.add(name="comm_dst").int64_val = peer if sending else self.number
         node.attr.add(name="comm_size").int64_val = size
         node.attr.add(name="comm_tag").int64_val = tag
+        node.attr.add(name=TRAFFIC).string_val = TrafficClass.PIPELINE.value
         return int(node.id)
 
     # Passes.

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from fractions import Fraction
 from itertools import pairwise
 from typing import Any
 
@@ -17,11 +18,14 @@ from sw_model.chakra.messages import CollectiveKind, NodeKind
 from sw_model.collective.plan import Operation
 from sw_model.errors import InputError
 from sw_model.units import LARGEST_SIZE, LARGEST_TIME_NS
+from sw_model.workload.traffic import TrafficClass
 
-__all__ = ["NANOSECONDS", "Graph", "TraceNode", "build_graph", "shortest_cycle"]
+__all__ = ["NANOSECONDS", "TRAFFIC", "Graph", "TraceNode", "build_graph", "shortest_cycle"]
 
 #: An attribute of our own: the duration in ns, where it is no whole number of microseconds.
 NANOSECONDS = "antiphon_duration_nanos"
+#: An attribute of our own: what communication is for, one of `TrafficClass`.
+TRAFFIC = "antiphon_traffic_class"
 
 #: A broadcast is a scatter and an all-gather, which move what an all-reduce moves (decided here).
 _OPERATIONS = {
@@ -33,6 +37,10 @@ _OPERATIONS = {
     CollectiveKind.BROADCAST: Operation.ALL_REDUCE,
     CollectiveKind.BARRIER: Operation.ALL_REDUCE,
 }
+
+
+_ONE = Fraction(1)
+_CLASSES = {one.value: one for one in TrafficClass}
 
 
 @dataclass(slots=True)
@@ -52,6 +60,9 @@ class TraceNode:
     source, destination, tag : of a message; a rank that is not there is the node's own, -1
     priority : of a collective
     operations, tensor_bytes : of a compute node, for the roofline
+    traffic : what communication is for, where the trace says it
+    precedence : what has less goes first over the links, whatever the policy
+    slowdown : factor on the duration of a compute or memory node
     """
 
     number: int
@@ -70,6 +81,9 @@ class TraceNode:
     priority: int = 0
     operations: int = 0
     tensor_bytes: int = 0
+    traffic: TrafficClass | None = None
+    precedence: int = 0
+    slowdown: Fraction = _ONE
 
     def __str__(self) -> str:
         return f"node {self.number} {self.name!r}"
@@ -83,10 +97,18 @@ class Graph:
     ----------
     nodes : see `TraceNode`
     groups : communicators that the trace itself defines, by name
+    layers : names of the layers that the nodes belong to; empty where each is one of its own
+    starts : positions whose compute begins an iteration
     """
 
     nodes: tuple[TraceNode, ...]
-    groups: dict[str, tuple[int, ...]]
+    groups: dict[str, tuple[int, ...]] = field(default_factory=dict)
+    layers: tuple[str, ...] = ()
+    starts: tuple[int, ...] = ()
+
+    def layer(self, position: int) -> str:
+        """Name of the layer of a node."""
+        return self.layers[position] if self.layers else self.nodes[position].name
 
 
 class _Attributes:
@@ -139,6 +161,13 @@ class _Attributes:
         return tuple(bool(v) for v in values)
 
 
+def _traffic(attributes: _Attributes) -> TrafficClass | None:
+    name = attributes.text(TRAFFIC)
+    if name and name not in _CLASSES:
+        raise attributes.error(f"{TRAFFIC} must be one of {', '.join(_CLASSES)}, not {name!r}")
+    return _CLASSES[name] if name else None
+
+
 def _convert(node: Any, path: str) -> TraceNode:
     attributes = _Attributes(node, path)
     try:
@@ -174,12 +203,14 @@ def _convert(node: Any, path: str) -> TraceNode:
         result.group = attributes.text("pg_name")
         result.dims = attributes.truths("involved_dim")
         result.priority = attributes.whole("comm_priority")
+        result.traffic = _traffic(attributes)
     elif kind in (NodeKind.COMM_SEND, NodeKind.COMM_RECV):
         sends = kind is NodeKind.COMM_SEND
         result.source = attributes.whole("comm_src", -1 if sends else None)
         result.destination = attributes.whole("comm_dst", None if sends else -1)
         result.size = attributes.whole("comm_size", None, LARGEST_SIZE)
         result.tag = attributes.whole("comm_tag")
+        result.traffic = _traffic(attributes)
     else:
         result.operations = attributes.whole("num_ops", largest=LARGEST_SIZE)
         result.tensor_bytes = attributes.whole("tensor_size", largest=LARGEST_SIZE)

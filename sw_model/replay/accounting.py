@@ -92,7 +92,7 @@ def _uncovered(span: Span, covered: list[Span], first: int) -> tuple[int, int]:
 def node_times(graph: Graph, log: Log, names: Sequence[str] | None = None) -> tuple[NodeTimes, ...]:
     """The rank's nodes by name, in the order of the graph; those that take no time left out.
     ``names`` stand in place of the nodes' own."""
-    names = names or [node.name for node in graph.nodes]
+    names = names or [graph.layer(position) for position in range(len(graph.nodes))]
     compute: dict[str, int] = {}
     for position, start, end in log.compute:
         compute[names[position]] = compute.get(names[position], 0) + end - start

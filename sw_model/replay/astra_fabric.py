@@ -65,6 +65,7 @@ class _Messages:
         number: int,
         sent: Done,
         arrived: Done,
+        precedence: int = 0,
     ) -> None:
         def both(_: object) -> None:
             sent()
@@ -255,6 +256,7 @@ class AstraFabric:
         number: int,
         sent: Done,
         arrived: Done,
+        precedence: int = 0,
     ) -> None:
         """See `Fabric`."""
         here = self.topology.coordinates(source[0])

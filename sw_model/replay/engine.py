@@ -182,7 +182,10 @@ class Replay:
         if node.kind in (NodeKind.METADATA, NodeKind.INVALID):
             self.kernel.at(now, self._end, (colour, position))
         elif node.kind in (NodeKind.COMP, NodeKind.MEM_LOAD, NodeKind.MEM_STORE):
-            end = now + max(self.fabric.shortest_compute, self._duration(node))
+            duration = self._duration(node)
+            if node.slowdown != 1:  # to the nearest tick; a half goes up
+                duration = int(duration * node.slowdown + Fraction(1, 2))
+            end = now + max(self.fabric.shortest_compute, duration)
             if end > now:
                 log = rank.log.host if node.on_cpu else rank.log.compute
                 log.append((position, now, end))
@@ -246,7 +249,13 @@ class Replay:
         assert node.operation is not None
         if entry is None:
             request = Request(
-                position, node.operation, node.size, group, node.priority, node.number
+                number=position,
+                operation=node.operation,
+                size=node.size,
+                group=group,
+                priority=node.priority,
+                precedence=node.precedence,
+                node=node.number,
             )
             entry = self.entries[key] = _Entry(request)
         first = entry.request
@@ -291,7 +300,9 @@ class Replay:
                 assert match is not None
                 self._received(peer, match.receive, message)
 
-        self.fabric.message((rank, colour), (there, peer), node.size, position, sent, arrived)
+        self.fabric.message(
+            (rank, colour), (there, peer), node.size, position, sent, arrived, node.precedence
+        )
 
     def _receive(self, colour: int, position: int) -> None:
         message = self.messages.setdefault((colour, position), _Message())

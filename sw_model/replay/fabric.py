@@ -24,6 +24,7 @@ class Request:
     number : of the node, by which collectives that begin at one time are ordered
     size : bytes of a rank's buffer; of its shard for an all-gather
     priority : of the trace
+    precedence : what has less goes first, whatever the policy
     node : its number in the trace, for which the system may name an algorithm
     """
 
@@ -32,6 +33,7 @@ class Request:
     size: int
     group: GroupUse
     priority: int = 0
+    precedence: int = 0
     node: int = -1
 
 
@@ -71,9 +73,10 @@ class Fabric(Protocol):
         number: int,
         sent: Done,
         arrived: Done,
+        precedence: int = 0,
     ) -> None:
         """Begin a message between two (rank, colour); ``sent`` when the sender is done with it.
-        ``number`` is of the node."""
+        ``number`` and ``precedence`` are of the node."""
 
     def traffic(self) -> tuple[DimTraffic, ...]:
         """Of all dims, innermost first."""

@@ -139,6 +139,8 @@ def _content(graph: Graph) -> Hashable:
             node.size,
             node.tag,
             node.priority,
+            node.precedence,
+            node.slowdown,
             node.operations,
             node.tensor_bytes,
         )

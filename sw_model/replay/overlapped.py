@@ -44,7 +44,7 @@ __all__ = [
 ]
 
 Lanes = tuple[tuple[int, int, bool], ...]  # (dim, colour, outwards)
-Order = tuple[int, int, int]  # priority, time of entry, node
+Order = tuple[int, int, int, int]  # precedence, priority, time of entry, node
 _SECOND = 10**9  # ns
 
 _OWN = {
@@ -230,13 +230,14 @@ class OverlappedFabric:
             chunks.append(tuple(ops))
         return Planned(tuple(chunks), tuple(moved.sent for moved in instance.traffic(candidate)))
 
-    def _policy(self, number: int, priority: int) -> Order:
+    def _policy(self, number: int, priority: int, precedence: int) -> Order:
         """Where a collective or message that begins now stands. It is made of what all ranks agree
         on, so that groups that do the same at the same time are treated alike."""
         policy, now = self.system.policy, self.kernel.now
         if policy is CollectivePolicy.LIFO:
-            return 0, -now, -number
-        return -priority if policy is CollectivePolicy.EXPLICIT else 0, now, number
+            return precedence, 0, -now, -number
+        explicit = policy is CollectivePolicy.EXPLICIT
+        return precedence, -priority if explicit else 0, now, number
 
     def collective(self, request: Request, done: Done) -> None:
         """See `Fabric`."""
@@ -248,7 +249,7 @@ class OverlappedFabric:
         if planned is None:
             planned = self.planned[key] = self._plan(request, custom)
         colours = request.group.colours
-        order = self._policy(request.number, request.priority)
+        order = self._policy(request.number, request.priority, request.precedence)
         going = Going(order, colours, colours, len(planned.chunks), done, {})
         self._count(colours, enumerate(planned.sent))
         self._count_memory(colours, planned.memory)
@@ -265,6 +266,7 @@ class OverlappedFabric:
         number: int,
         sent: Done,
         arrived: Done,
+        precedence: int = 0,
     ) -> None:
         """See `Fabric`."""
         route = route_of(self.topology, source[0], destination[0])
@@ -277,9 +279,8 @@ class OverlappedFabric:
             size,
             (source[1], destination[1]),
         )
-        going = Going(
-            self._policy(number, 0), (source[1],), (destination[1],), 1, arrived, {op.dim: lanes}
-        )
+        order = self._policy(number, 0, precedence)
+        going = Going(order, (source[1],), (destination[1],), 1, arrived, {op.dim: lanes})
         self._count((source[1],), ((d, size) for d in route.dims))
         self._arrive(going, (op,), 0, sent)
 

@@ -185,7 +185,7 @@ def replay_trace(
         ranks=ranks,
         sizes=folding.sizes,
         nodes=node_times(graph, logs[late], names),
-        iterations=_iterations(logs[late], starts),
+        iterations=_iterations(logs[late], starts or graph.starts),
         dims=fabric.traffic(),
         notes=fabric.notes(),
         logs=tuple(logs),
