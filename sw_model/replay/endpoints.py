@@ -5,7 +5,7 @@
 bandwidth that the kind leaves to communication max-min fairly, as in `sw_model.schedule.shared`; an
 op goes at the pace of its slowest member.
 
-*Engine.* Chunks of at most 64 KiB are read once, at the bandwidth of the kind, when the SRAM has
+*Engine.* Chunks, of at most 64 KiB and not much less than a message of 8 KiB, are read once, at the bandwidth of the kind, when the SRAM has
 room for them, and written once when they are done. An op keeps a state machine of its dim until its
 chunk has arrived. The SRAM is one pool here (decided here: its partitions belong to the planner of
 a single collective, `sw_model.schedule.planner`).
@@ -22,7 +22,13 @@ from sw_model.collective.plan import Operation
 from sw_model.endpoint.kinds import EndpointKind
 from sw_model.errors import InputError
 from sw_model.replay.overlapped import OverlappedFabric, Planned, TimedOp, Waiting
-from sw_model.schedule.endpoints import CHUNK_BYTES, MACHINES, SRAM_BYTES, phase_memory
+from sw_model.schedule.endpoints import (
+    CHUNK_BYTES,
+    MACHINES,
+    MESSAGE_BYTES,
+    SRAM_BYTES,
+    phase_memory,
+)
 from sw_model.schedule.phases import Turn
 from sw_model.schedule.shared import fair_paces
 from sw_model.schedule.single import Candidate, Instance
@@ -180,7 +186,8 @@ class EngineFabric(OverlappedFabric):
         return replace(super()._instance(operation, size, members), turn=Turn.MERGED)
 
     def _most_chunks(self, instance: Instance) -> int:
-        return max(self.schedule.chunks, -(-instance.largest_bytes // CHUNK_BYTES))
+        most = -(-instance.largest_bytes // MESSAGE_BYTES)
+        return max(min(self.schedule.chunks, most), -(-instance.largest_bytes // CHUNK_BYTES))
 
     def _planned(self, instance: Instance, candidate: Candidate) -> Planned:
         planned = super()._planned(instance, candidate)

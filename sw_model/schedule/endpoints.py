@@ -35,6 +35,7 @@ from sw_model.schedule.single import Candidate, DimTraffic, Instance
 __all__ = [
     "CHUNK_BYTES",
     "MACHINES",
+    "MESSAGE_BYTES",
     "SRAM_BYTES",
     "MemoryUse",
     "evaluate_endpoint",
@@ -46,6 +47,7 @@ __all__ = [
 SRAM_BYTES = 4 * 2**20
 MACHINES = 16
 CHUNK_BYTES = 64 * 2**10
+MESSAGE_BYTES = 8 * 2**10
 
 
 @dataclass(frozen=True)
