@@ -136,6 +136,15 @@ class _Rank:
         time = self.machine.pass_ns(block, self.samples, self.how.tensor)
         self.before = self.last
         self.last = [self.timed(f"{block.name} {part}", time, [*parents, *self.last])]
+        if self.machine.roofline:
+            # What a share of the NPU would take longer for (`sw_model.endpoint.kinds`).
+            attributes = self.nodes[self.last[0]].attr
+            work = (self.samples, self.how.tensor)
+            operations = round(self.machine.pass_operations(block, *work))
+            attributes.add(name="num_ops").int64_val = operations
+            attributes.add(name="tensor_size").int64_val = round(
+                self.machine.pass_bytes(block, *work)
+            )
         return self.last[0]
 
     def collective(

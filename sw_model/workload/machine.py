@@ -63,16 +63,25 @@ class Machine:
     def pass_ns(self, block: Block, samples: int, tensor: int = 1) -> int:
         """One pass of a block on a rank of a tensor-parallel group of ``tensor``, to the nearest
         nanosecond, at least one."""
-        operations = Fraction(2 * block.multiply_adds * samples, tensor)
+        operations = self.pass_operations(block, samples, tensor)
         time = operations / (self.peak_tflops * self.efficiency * 1000)
         if self.roofline:
-            weights = block.tied // tensor if block.copy else block.held(tensor)
-            if block.exchanged or (block.first and not block.multiply_adds):
-                weights = 0  # of a table only the rows that are looked up are read
-            activations = block.outer_elements + Fraction(block.inner_elements, tensor)
-            moved = self.element_bytes * (weights + samples * activations)
+            moved = self.pass_bytes(block, samples, tensor)
             time = max(time, moved * 10**9 / self.memory_bandwidth)
         return _nanoseconds(time)
+
+    @staticmethod
+    def pass_operations(block: Block, samples: int, tensor: int = 1) -> Fraction:
+        """Of one pass of a block."""
+        return Fraction(2 * block.multiply_adds * samples, tensor)
+
+    def pass_bytes(self, block: Block, samples: int, tensor: int = 1) -> Fraction:
+        """That one pass of a block reads and writes."""
+        weights = block.tied // tensor if block.copy else block.held(tensor)
+        if block.exchanged or (block.first and not block.multiply_adds):
+            weights = 0  # of a table only the rows that are looked up are read
+        activations = block.outer_elements + Fraction(block.inner_elements, tensor)
+        return self.element_bytes * (weights + samples * activations)
 
     def update_ns(self, parameters: int, bytes_each: int) -> int:
         """The update of so many parameters, to the nearest nanosecond, at least one."""
