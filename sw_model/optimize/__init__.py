@@ -1,0 +1,1 @@
+"""LIBRA: the bandwidth of every dim that trains fastest, or at the best time x cost."""

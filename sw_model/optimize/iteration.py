@@ -1,0 +1,172 @@
+"""The time of one training iteration, as a sum of what follows each other.
+
+An iteration is a sum of steps. A step is one path, or the longest of several that run beside each
+other; a path is compute and collectives, one after another. LIBRA's two modes:
+
+* no overlap: per layer forward, input gradient and weight gradient, each compute and collective;
+* overlapped: a layer's backward pass is the longer of (input-gradient compute + collective) and
+  (input-gradient compute + weight-gradient compute + collective).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+from sw_model.optimize.demand import Communicator, Demand
+from sw_model.workload.layers import Pass, Workload
+
+__all__ = [
+    "Iteration",
+    "Path",
+    "Step",
+    "TrainingTask",
+    "iteration_of_layers",
+    "merged",
+    "path",
+    "path_of_steps",
+]
+
+Seconds = Callable[[Demand], Fraction]
+
+
+@dataclass(frozen=True)
+class Path:
+    """Compute of ``compute_ns``, ``demands``, each so many times, and ``steps``, one after
+    another."""
+
+    compute_ns: Fraction = Fraction(0)
+    demands: tuple[tuple[Demand, int], ...] = ()
+    steps: tuple[Step, ...] = ()
+
+    def time_ns(self, of: Seconds) -> Fraction:
+        """With the time of a demand given by ``of``, in ns."""
+        time = sum((n * of(demand) for demand, n in self.demands), Fraction(self.compute_ns))
+        return time + sum((step.time_ns(of) for step in self.steps), Fraction(0))
+
+    def all_demands(self) -> Iterator[Demand]:
+        """Of its steps too."""
+        yield from (demand for demand, _ in self.demands)
+        for step in self.steps:
+            for inner in step.paths:
+                yield from inner.all_demands()
+
+
+@dataclass(frozen=True)
+class Step:
+    """The longest of ``paths``, ``count`` times."""
+
+    paths: tuple[Path, ...]
+    count: int = 1
+
+    def time_ns(self, of: Seconds) -> Fraction:
+        """As of `Path`."""
+        return self.count * max(path.time_ns(of) for path in self.paths)
+
+
+@dataclass(frozen=True)
+class Iteration:
+    """The sum of ``steps``. Equal steps are one with their count, which changes no time."""
+
+    steps: tuple[Step, ...]
+
+    def time_ns(self, of: Seconds) -> Fraction:
+        """As of `Path`."""
+        return sum((step.time_ns(of) for step in self.steps), Fraction(0))
+
+    def demands(self) -> tuple[Demand, ...]:
+        """All that occur, each once, in order."""
+        found: dict[Demand, None] = {}
+        for step in self.steps:
+            for path in step.paths:
+                found |= dict.fromkeys(path.all_demands())
+        return tuple(found)
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainingTask:
+    """A workload of the group that one network serves.
+
+    Attributes
+    ----------
+    name : for people
+    iteration : its time
+    weight : of its iteration time in the sum that is minimised
+    """
+
+    name: str
+    iteration: Iteration
+    weight: Fraction = Fraction(1)
+
+
+def merged(steps: Sequence[Step]) -> Iteration:
+    """An iteration of ``steps``: single paths added up, equal steps counted."""
+    compute = Fraction(0)
+    plain: Counter[Demand] = Counter()
+    beside: Counter[tuple[Path, ...]] = Counter()
+    for step in steps:
+        if len(step.paths) > 1 or step.paths[0].steps:
+            beside[step.paths] += step.count
+            continue
+        compute += step.count * step.paths[0].compute_ns
+        for demand, count in step.paths[0].demands:
+            plain[demand] += step.count * count
+    out = [Step((Path(compute, tuple(plain.items())),))]
+    return Iteration((*out, *(Step(paths, count) for paths, count in beside.items())))
+
+
+def path_of_steps(steps: Sequence[Step]) -> Path:
+    """All of ``steps``, one after another, as one path."""
+    plain, *beside = merged(steps).steps
+    alone = plain.paths[0]
+    return Path(alone.compute_ns, alone.demands, tuple(beside))
+
+
+def path(compute_ns: int | Fraction, *demands: tuple[Demand, int]) -> Path:
+    """A path without what sends nothing."""
+    return Path(
+        Fraction(compute_ns), tuple((demand, count) for demand, count in demands if not demand.idle)
+    )
+
+
+def iteration_of_layers(
+    workload: Workload,
+    communicator_of: Callable[[int, Pass], Communicator],
+    *,
+    forward_comm_count: int = 1,
+    overlap: bool = False,
+) -> Iteration:
+    """The iteration of a layer workload.
+
+    Parameters
+    ----------
+    communicator_of : of the collective of a pass of layer number so much
+    forward_comm_count : how often a forward collective is done; 2 where the forward pass is
+        computed again in the backward pass
+    overlap : which of the two modes
+    """
+    steps = []
+    for index, layer in enumerate(workload.layers):
+        asked = {}
+        for part in Pass:
+            communication = layer.communication(part)
+            size = communication.bytes if communication.operation is not None else 0
+            asked[part] = Demand(communication.operation, size, communicator_of(index, part))
+        forward, inputs, weights = (asked[part] for part in Pass)
+        steps.append(Step((path(layer.forward_ns, (forward, forward_comm_count)),)))
+        if overlap:
+            both = layer.input_gradient_ns + layer.weight_gradient_ns
+            steps.append(
+                Step(
+                    (
+                        path(layer.input_gradient_ns, (inputs, 1)),
+                        path(both, (weights, 1)),
+                    )
+                )
+            )
+        else:
+            steps.append(Step((path(layer.input_gradient_ns, (inputs, 1)),)))
+            steps.append(Step((path(layer.weight_gradient_ns, (weights, 1)),)))
+    return merged(steps)

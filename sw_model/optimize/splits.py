@@ -1,0 +1,226 @@
+"""A model's iteration under tensor, pipeline and data parallelism, and all ways to divide it.
+
+The batch is of all replicas together, so that ways to divide it are comparable. With TP t, PP p and
+DP d, m microbatches and stages s (decided here, after GPipe's schedule):
+
+    iteration = sum_s t_s + (m - 1) max_s t_s + max_s (all-reduce of the stage's gradients)
+
+where t_s is what a stage does for one microbatch: forward and backward compute of its blocks (a
+roofline, docs/workloads.md), its tensor-parallel all-reduces, and a message to the next stage and
+one back. With overlap the all-reduce of a block's input gradient runs beside its weight gradient,
+and, without stages, the reduction of its weight gradients beside its input gradient, as in LIBRA's
+mode for layers. Updates are left out, as LIBRA does. Groups fill the network from inside: TP, PP,
+then DP.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from sw_model.collective.plan import Operation
+from sw_model.errors import InputError
+from sw_model.optimize.demand import Communicator, Demand, split_groups
+from sw_model.optimize.iteration import Iteration, Path, Step, merged, path, path_of_steps
+from sw_model.optimize.network import OpenNetwork
+from sw_model.workload.machine import Machine
+from sw_model.workload.model import Block, Model
+from sw_model.workload.parallel import Parallelism
+
+__all__ = ["STATE_BYTES", "DividedModel", "Division", "divisions", "fixed_division"]
+
+#: Bytes of weights, gradients and Adam's states for a parameter (ZeRO, SC 2020, section 3.1).
+STATE_BYTES = 16
+
+
+@dataclass(frozen=True, kw_only=True)
+class DividedModel:
+    """What is trained, before it is known how it is divided.
+
+    Parameters
+    ----------
+    model, machine : see there
+    batch : samples of an iteration, of all replicas together
+    memory : bytes of an NPU for weights, gradients and optimizer states, or None for no limit
+    overlap : collectives beside compute
+    forward_comm_count : how often a forward collective is done
+    """
+
+    model: Model
+    machine: Machine
+    batch: int
+    memory: int | None = None
+    overlap: bool = False
+    forward_comm_count: int = 1
+
+    def fits(self, tensor: int, pipeline: int) -> bool:
+        """Whether the largest stage fits the memory."""
+        if self.memory is None:
+            return True
+        stages = self.model.stages(pipeline)
+        held = max(sum(block.held(tensor) for block in stage) for stage in stages)
+        return held * STATE_BYTES <= self.memory
+
+
+@dataclass(frozen=True, kw_only=True)
+class Division:
+    """One way to divide a model."""
+
+    divided: DividedModel
+    network: OpenNetwork
+    parallelism: Parallelism
+
+    @property
+    def name(self) -> str:
+        """Such as ``TP 8, PP 2, DP 64, 4 microbatches``."""
+        p = self.parallelism
+        name = f"TP {p.tensor}, PP {p.pipeline}, DP {p.data}"
+        return name + (f", {p.microbatches} microbatches" if p.microbatches > 1 else "")
+
+    def iteration(self) -> Iteration:
+        """See the module.
+
+        Raises
+        ------
+        InputError
+            where the groups do not fit the dims.
+        """
+        p = self.parallelism
+        groups = split_groups(
+            self.network, (p.tensor, p.pipeline, p.data), ("tensor", "pipeline", "data")
+        )
+        samples = self.divided.batch // (p.data * p.microbatches)
+        stages = self.divided.model.stages(p.pipeline)
+        steps: list[Step] = []
+        wholes = []
+        for index, stage in enumerate(stages):
+            parts = [
+                step
+                for number, block in enumerate(stage)
+                for step in self._block(block, samples, groups, later=bool(index or number))
+            ]
+            if p.pipeline > 1:
+                parts.append(Step((self._messages(index, samples, groups[1]),)))
+            steps += parts
+            wholes.append(parts)
+        if p.microbatches > 1:
+            slowest = tuple(dict.fromkeys(path_of_steps(parts) for parts in wholes))
+            steps.append(Step(slowest, p.microbatches - 1))
+        if p.pipeline > 1:
+            reductions = tuple(self._reduction(stage, groups[2]) for stage in stages)
+            steps.append(Step(tuple(dict.fromkeys(reductions))))
+        return merged(steps)
+
+    def _block(
+        self, block: Block, samples: int, groups: tuple[Communicator, ...], *, later: bool
+    ) -> list[Step]:
+        """A microbatch's passes of a block."""
+        tensor, machine = self.parallelism.tensor, self.divided.machine
+        size = machine.element_bytes * samples
+        compute = machine.pass_ns(block, samples, tensor)
+
+        def reduce(elements: int, group: Communicator) -> Demand:
+            return Demand(Operation.ALL_REDUCE, elements, group)
+
+        forward = reduce(size * block.forward_reduced, groups[0])
+        back = reduce(size * block.input_reduced, groups[0])
+        count = self.divided.forward_comm_count
+        out = [Step((path(compute, (forward, count)),))]
+        inputs = 0 if block.first and (tensor > 1 or not later) else compute
+        alone = self.parallelism.pipeline == 1
+        gradients = self._gradients((block,), groups[2])
+        if not self.divided.overlap:
+            after = ((back, 1), (gradients, int(alone)))
+            out.append(Step((path(inputs + compute, *(d for d in after if d[1])),)))
+            return out
+        out.append(Step((path(inputs),)))
+        beside = path(compute, (gradients, 1)) if alone else path(compute)
+        out.append(Step((path(0, (back, 1)), beside)))
+        return out
+
+    def _messages(self, stage: int, samples: int, group: Communicator) -> Path:
+        """Activations to the next stage, and gradients to the one before."""
+        last = self.parallelism.pipeline - 1
+        count = (stage < last) + (stage > 0)
+        size = self.divided.machine.element_bytes * samples * self.divided.model.boundary
+        return path(0, (Demand(None, size, group), count))
+
+    def _gradients(self, blocks: tuple[Block, ...], group: Communicator) -> Demand:
+        held = sum(block.held(self.parallelism.tensor) for block in blocks)
+        return Demand(Operation.ALL_REDUCE, self.divided.machine.element_bytes * held, group)
+
+    def _reduction(self, stage: tuple[Block, ...], group: Communicator) -> Path:
+        return path(0, (self._gradients(stage, group), 1))
+
+
+def divisions(
+    divided: DividedModel, network: OpenNetwork, *, microbatches: int | None = None
+) -> Iterator[Division]:
+    """All ways to divide a model on a network: TP and PP whose groups fill dims or parts of them
+    and that the model and the memory allow, and with stages every number of microbatches that is a
+    power of two (or the one that is given)."""
+    npus, model = network.npus, divided.model
+    for tensor in _divisors(npus, max(1, model.heads)):
+        if model.heads % tensor if tensor > 1 else False:
+            continue
+        stages = max(1, model.layers) if model.boundary else 1
+        for pipeline in _divisors(npus // tensor, stages):
+            if pipeline > 1 and model.layers % pipeline:
+                continue
+            data = npus // (tensor * pipeline)
+            if divided.batch % data or not divided.fits(tensor, pipeline):
+                continue
+            plain = Parallelism(tensor=tensor, pipeline=pipeline, data=data)
+            try:
+                split_groups(network, (tensor, pipeline, data), ("tensor", "pipeline", "data"))
+            except InputError:
+                continue
+            for count in _counts(divided.batch // data, pipeline, microbatches):
+                parallelism = replace(plain, microbatches=count)
+                yield Division(divided=divided, network=network, parallelism=parallelism)
+
+
+def _counts(samples: int, pipeline: int, wanted: int | None) -> list[int]:
+    """Numbers of microbatches to be tried."""
+    if wanted is not None:
+        return [wanted] if samples % wanted == 0 else []
+    if pipeline == 1:
+        return [1]
+    return [n for n in (2**k for k in range(samples.bit_length())) if samples % n == 0]
+
+
+def _divisors(number: int, largest: int) -> list[int]:
+    return [n for n in range(1, min(number, largest) + 1) if number % n == 0]
+
+
+def fixed_division(
+    divided: DividedModel, network: OpenNetwork, tensor: int, pipeline: int, microbatches: int
+) -> Division:
+    """The division with these numbers; the replicas take what is left.
+
+    Raises
+    ------
+    InputError
+        where they do not divide NPUs, layers, heads or batch.
+    """
+    npus = network.npus
+    if npus % (tensor * pipeline):
+        raise InputError(
+            f"tensor x pipeline must divide the {npus} NPUs of the network, not {tensor} x "
+            f"{pipeline}"
+        )
+    data = npus // (tensor * pipeline)
+    if divided.batch % data:
+        raise InputError(f"batch must be a multiple of the {data} replicas, not {divided.batch}")
+    parallelism = Parallelism(
+        tensor=tensor, pipeline=pipeline, data=data, microbatches=microbatches
+    )
+    parallelism.check(divided.model, divided.batch // data)
+    if not divided.fits(tensor, pipeline):
+        raise InputError(
+            f"memory must hold {STATE_BYTES} bytes a parameter of the largest stage, which "
+            f"{divided.memory} bytes do not with tensor {tensor} and pipeline {pipeline}"
+        )
+    division = Division(divided=divided, network=network, parallelism=parallelism)
+    division.iteration()
+    return division
