@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 
 from sw_model.collective.plan import Collective
+from sw_model.schedule.joint_bound import NO_BOUND, JointBound
 from sw_model.workload.layers import Pass
 
 __all__ = [
@@ -157,6 +158,8 @@ class RunResult:
     npus : of the network; ``training.ranks`` are those that were simulated
     clock_hz : of the cycles
     activity : of the dims, for the timeline
+    bound : no schedule of all the collectives is done sooner
+    layer_bounds : of each layer's collectives, over all iterations
     """
 
     label: str
@@ -165,6 +168,8 @@ class RunResult:
     npus: int
     clock_hz: int
     activity: tuple[DimBar, ...] = field(default=(), repr=False)
+    bound: JointBound = NO_BOUND
+    layer_bounds: tuple[JointBound, ...] = ()
 
 
 @dataclass(frozen=True)

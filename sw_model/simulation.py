@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from math import prod
 
+from sw_model.collective.plan import Operation
+from sw_model.collective.traffic import default_algorithm
 from sw_model.endpoint.dim_engine import DimEngine, Op
 from sw_model.experiment import Experiment
 from sw_model.fabric.backend import TlmBackend
@@ -13,7 +17,11 @@ from sw_model.fabric.counters import RankCounters
 from sw_model.fabric.folding import Folding
 from sw_model.platform import Platform
 from sw_model.results import DimBar, DimResult, RunResult, TrainingResult, union_length
+from sw_model.schedule.bound import OrderCosts
+from sw_model.schedule.joint_bound import JointBound, joint_bound
 from sw_model.schedule.options import PlanBook
+from sw_model.schedule.phases import Turn
+from sw_model.topology import Topology
 from sw_model.training import train
 from sw_model.workload.layers import Workload
 
@@ -124,6 +132,7 @@ def run_result(
     activity: Sequence[DimBar] = (),
 ) -> RunResult:
     """A result on ``platform``."""
+    bound, layer_bounds = _bounds(training, platform.topology)
     return RunResult(
         label=label,
         training=training,
@@ -131,7 +140,30 @@ def run_result(
         npus=platform.topology.npus,
         clock_hz=platform.clock_hz,
         activity=tuple(activity),
+        bound=bound,
+        layer_bounds=layer_bounds,
     )
+
+
+def _bounds(
+    training: TrainingResult, topology: Topology
+) -> tuple[JointBound, tuple[JointBound, ...]]:
+    """Of all collectives, and of each layer's."""
+    whole: Counter[OrderCosts] = Counter()
+    layers: list[Counter[OrderCosts]] = [Counter() for _ in training.layers]
+    for found in training.collectives:
+        asked = found.collective
+        spanned = tuple(
+            dim if d in asked.dims else replace(dim, size=1) for d, dim in enumerate(topology.dims)
+        )
+        algorithms = tuple(default_algorithm(dim.kind) for dim in spanned)
+        costs = OrderCosts(spanned, asked.operation, algorithms, Turn.MERGED)
+        size = asked.elements * asked.element_bytes
+        if asked.operation is Operation.ALL_GATHER:
+            size *= prod(dim.size for dim in spanned)
+        whole[costs] += size
+        layers[found.layer][costs] += size
+    return joint_bound(whole), tuple(joint_bound(amounts) for amounts in layers)
 
 
 def dim_results(

@@ -5,10 +5,10 @@
 bandwidth that the kind leaves to communication max-min fairly, as in `sw_model.schedule.shared`; an
 op goes at the pace of its slowest member.
 
-*Engine.* Chunks, of at most 64 KiB and not much less than a message of 8 KiB, are read once, at the bandwidth of the kind, when the SRAM has
-room for them, and written once when they are done. An op keeps a state machine of its dim until its
-chunk has arrived. The SRAM is one pool here (decided here: its partitions belong to the planner of
-a single collective, `sw_model.schedule.planner`).
+*Engine.* Chunks, of at most 64 KiB and not much less than a message of 8 KiB, are read once, at the
+bandwidth of the kind, when the SRAM has room for them, and written once when they are done. An op
+keeps a state machine of its dim until its chunk has arrived. The SRAM is one pool here (decided
+here: its partitions belong to the planner of a single collective, `sw_model.schedule.planner`).
 """
 
 from __future__ import annotations

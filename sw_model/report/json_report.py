@@ -7,6 +7,7 @@ from statistics import fmean
 from typing import Any
 
 from sw_model.results import CosimResult, Crosscheck, RunResult, to_ns
+from sw_model.schedule.joint_bound import NO_BOUND
 
 __all__ = ["cosim_json", "crosscheck_json", "run_json"]
 
@@ -19,6 +20,7 @@ def run_json(run: RunResult) -> dict[str, Any]:
     def ns(cycles: int) -> float:
         return to_ns(cycles, clock)
 
+    bounds = run.layer_bounds or (NO_BOUND,) * len(training.layers)
     spreads = {}
     for key, name in (
         ("finish_ns", "finish"),
@@ -39,6 +41,8 @@ def run_json(run: RunResult) -> dict[str, Any]:
         "ranks_simulated": len(training.ranks),
         "npus": run.npus,
         "endpoint": "platform",
+        "bound_ns": run.bound.ns,
+        "bound_dims": run.bound.named,
         "dims": [
             {
                 "name": dim.name,
@@ -59,8 +63,9 @@ def run_json(run: RunResult) -> dict[str, Any]:
                 "exposed_ns": ns(layer.exposed),
                 "update_wait_ns": ns(layer.update),
                 "bytes": layer.bytes,
+                "bound_ns": bound.ns,
             }
-            for layer in training.layers
+            for layer, bound in zip(training.layers, bounds, strict=True)
         ],
     }
 

@@ -81,6 +81,16 @@ def runs_table(title: str, runs: Sequence[RunResult]) -> Table:
     row("compute", [run.training.latest.compute for run in runs])
     row("exposed communication", [run.training.latest.exposed for run in runs])
     row("waiting for updates", [run.training.latest.update for run in runs])
+    if any(run.bound.dims for run in runs):
+        table.add_row(
+            "collectives take at least",
+            *(
+                f"{run.bound.ns / 1000:,.1f} ({', '.join(run.bound.named)})"
+                if run.bound.dims
+                else ""
+                for run in runs
+            ),
+        )
     return table
 
 

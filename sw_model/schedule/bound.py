@@ -28,7 +28,7 @@ from sw_model.collective.plan import Algorithm, Operation
 from sw_model.schedule.phases import Turn, turn_merges
 from sw_model.topology import Dim
 
-__all__ = ["Bound", "Column", "Order", "OrderCosts", "solve_bound"]
+__all__ = ["Bound", "Column", "Order", "OrderCosts", "priced_seconds", "solve_bound"]
 
 #: Dims of the reduce-scatter half, and of the all-gather half, each in order of the visit.
 Order = tuple[tuple[int, ...], tuple[int, ...]]
@@ -55,8 +55,13 @@ class OrderCosts:
     turn: Turn = Turn.IN_NETWORK
 
     def seconds(self, operation: Operation, k: int) -> Fraction:
-        """Of one byte on dim ``k``."""
+        """Of one byte on dim ``k``. A double binary tree makes whole all-reduces: to the bound each
+        half counts half of one, which no schedule can do better."""
         dim = self.dims[k]
+        if self.algorithms[k] is Algorithm.DOUBLE_BINARY_TREE and operation.reorders:
+            cost = phase_cost(dim, Operation.ALL_REDUCE, self.algorithms[k], 1)
+            halves = 1 if operation is Operation.ALL_REDUCE else 2
+            return cost.port / dim.bandwidth / halves
         return phase_cost(dim, operation, self.algorithms[k], 1).port / dim.bandwidth
 
     def merges(self, k: int) -> bool:
@@ -67,7 +72,7 @@ class OrderCosts:
         """Seconds on every dim, of a byte that takes ``order``."""
         scatter, gather = order
         out = [Fraction(0)] * len(self.dims)
-        if self.operation is Operation.ALL_TO_ALL:
+        if not self.operation.reorders:
             for k in gather:
                 out[k] += self.seconds(self.operation, k)
             return out
@@ -121,7 +126,7 @@ def solve_bound(costs: OrderCosts) -> Bound:
     count = len(costs.dims)
     if not active:
         return Bound(Fraction(0), (Fraction(0),) * count, ())
-    if costs.operation is Operation.ALL_TO_ALL:
+    if not costs.operation.reorders:
         order: Order = ((), tuple(active))
         loads = costs.loads(order)
         largest = max(loads)
@@ -137,6 +142,24 @@ def solve_bound(costs: OrderCosts) -> Bound:
     for k, price in zip(active, exact, strict=True):
         weights_by_dim[k] = price / total
     return Bound(value / total, tuple(weights_by_dim), tuple(columns))
+
+
+def priced_seconds(costs: OrderCosts, weights: Sequence[Fraction]) -> Fraction:
+    """Priced seconds of a byte that takes its cheapest orders: no schedule of it has less.
+
+    Parameters
+    ----------
+    weights : price of a second on each dim
+    """
+    active = [k for k, dim in enumerate(costs.dims) if dim.size > 1]
+    if not active:
+        return Fraction(0)
+    if not costs.operation.reorders:
+        loads = costs.loads(((), tuple(active)))
+        return sum((w * load for w, load in zip(weights, loads, strict=True)), Fraction(0))
+    prices = [weights[k] for k in active]
+    value: Fraction = _Pricing(costs, active).cheapest(prices, Fraction(1))[0]
+    return value
 
 
 class _Pricing:
