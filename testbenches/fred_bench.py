@@ -8,12 +8,12 @@ from typing import Any
 
 from rtl.common.packet import PacketHeader
 from rtl.fred.configuration import Refusal, request_layout
-from rtl.fred.switch import error_layout
+from rtl.fred.errors import error_layout
 from sw_model.fred.configuration import Configuration, Flow
 from sw_model.fred.table import entry_image
 from sw_model.fred.timing import FredTiming
 from testbenches.bench import Bench
-from testbenches.fred_packets import Header, Packet, flow_packets, merged
+from testbenches.fred_packets import Header, Packet, control_packet, flow_packets, merged
 from testbenches.fred_wires import WireReceiver, WireSender
 
 __all__ = ["SwitchBench"]
@@ -26,13 +26,16 @@ class SwitchBench:
     ----------
     dut : the switch
     given : its parameters: ``ports``, ``middle_copies``, ``flit_bytes``, ``packet_bytes``,
-        ``adder_depth``, ``input_depth``, ``output_credits``
+        ``adder_depth``, ``input_depth``, ``output_credits``; with ``classes`` (names, in the order
+        of the channels) the last two may be lists
     generator : data of packets
 
     Attributes
     ----------
     bench, senders, receivers : the parts
-    expected : by output port, the flits that must come out, in order
+    classes : names of the classes by channel, or none where they share one
+    channels : how many there are
+    expected : by output (``channel * ports + port``), the flits that must come out, in order
     """
 
     def __init__(self, dut: Any, given: dict[str, Any], generator: random.Random):
@@ -44,12 +47,14 @@ class SwitchBench:
         self.timing = FredTiming(adder_depth=given["adder_depth"])
         self.latency = self.timing.latency(self.ports)
         self.bench = Bench(dut)
+        self.classes: list[str] = given.get("classes") or []
+        self.channels = max(1, len(self.classes))
         self.senders = [
-            self.bench.add(WireSender(dut, p, credits=given["input_depth"]))
+            self.bench.add(WireSender(dut, p, credits=self._each("input_depth")))
             for p in range(self.ports)
         ]
         self.receivers = [
-            self.bench.add(WireReceiver(dut, p, credits=given["output_credits"]))
+            self.bench.add(WireReceiver(dut, p, credits=self._each("output_credits")))
             for p in range(self.ports)
         ]
         self.configurations: dict[int, Configuration] = {}
@@ -57,6 +62,22 @@ class SwitchBench:
         dut.configure__valid.value = 0
         dut.configure__payload.value = 0
         dut.clear.value = 0
+
+    def _each(self, name: str) -> list[int]:
+        value = self.given[name]
+        return [value] * self.channels if isinstance(value, int) else value
+
+    def channel(self, traffic_class: str) -> int:
+        """Where packets of a class go."""
+        return self.classes.index(traffic_class) if self.classes else 0
+
+    async def restart(self) -> None:
+        """Reset in the middle of whatever goes on; configurations are gone."""
+        for end in (*self.senders, *self.receivers):
+            end.clear()
+        self.expected.clear()
+        self.configurations.clear()
+        await self.bench.reset(cycles=1)
 
     async def load(self, configurations: dict[int, Configuration]) -> None:
         """Load configurations; the switch must accept them."""
@@ -88,15 +109,28 @@ class SwitchBench:
 
     def send(self, index: int, flow: Flow, packets: dict[int, Packet]) -> None:
         """Queue packets at the senders, and what they make at the receivers' expectation."""
+        channel = self.channel(flow.traffic_class)
         for port, packet in packets.items():
-            self.senders[port].send(packet.flits(self.flit_bytes))
+            self.senders[port].send(packet.flits(self.flit_bytes), channel)
         self.expect(index, flow, packets)
 
     def expect(self, index: int, flow: Flow, packets: dict[int, Packet]) -> None:
         """Add what ``packets`` make to the expectation of the flow's outputs."""
         result = merged(self.configurations[index], flow, packets, self.flit_bytes)
+        first = self.channel(flow.traffic_class) * self.ports
         for port in flow.outputs:
-            self.expected[port].extend(result.flits(self.flit_bytes))
+            self.expected[first + port].extend(result.flits(self.flit_bytes))
+
+    def control(self, source: int, destination: int, length: int, **fields: int) -> None:
+        """Queue a control packet from one port to another."""
+        packet = control_packet(
+            self.generator, Header(configuration=destination, length=length, **fields),
+            self.flit_bytes,
+        )  # fmt: skip
+        flits = packet.flits(self.flit_bytes)
+        channel = self.channel("control")
+        self.senders[source].send(flits, channel)
+        self.expected[channel * self.ports + destination].extend(flits)
 
     def message(self, index: int, flow: Flow, lengths: list[int], **fields: int) -> None:
         """Queue a message: packets of the given payload bytes, numbered by their first flit."""
@@ -116,10 +150,15 @@ class SwitchBench:
     @property
     def done(self) -> bool:
         """As many flits have come out as are expected."""
-        return all(
-            len(receiver.flits) >= len(self.expected[port])
+        return all(len(heard) >= len(self.expected[output]) for output, heard in self._heard())
+
+    def _heard(self) -> list[tuple[int, list[int]]]:
+        """By output what has come out of it."""
+        return [
+            (channel * self.ports + port, heard)
             for port, receiver in enumerate(self.receivers)
-        )
+            for channel, heard in enumerate(receiver.heard)
+        ]
 
     async def finish(self, *, limit: int = 2000, settle: int = 40, by_op: bool = False) -> None:
         """Run until everything expected is out, and some cycles more; then compare.
@@ -129,13 +168,14 @@ class SwitchBench:
         """
         await self.bench.until(lambda: self.done, limit=limit, stuck=self.stuck())
         await self.bench.step(settle)
-        for port, receiver in enumerate(self.receivers):
-            found, expected = receiver.flits, self.expected[port]
+        for output, heard in self._heard():
+            found, expected = heard, self.expected[output]
             if by_op:
                 found, expected = self._by_op(found), self._by_op(expected)
+            channel, port = divmod(output, self.ports)
             assert found == expected, (
-                f"output {port}: {len(receiver.flits)} flits, expected "
-                f"{len(self.expected[port])}, or with other data"
+                f"output {port}, channel {channel}: {len(heard)} flits, expected "
+                f"{len(self.expected[output])}, or with other data"
             )
 
     def _by_op(self, flits: list[int]) -> list[int]:
@@ -158,17 +198,17 @@ class SwitchBench:
         """Drop what was received and expected so far."""
         self.expected.clear()
         for receiver in self.receivers:
-            receiver.flits.clear()
-            receiver.cycles.clear()
+            receiver.forget()
         for sender in self.senders:
             sender.cycles.clear()
+            sender.channels.clear()
 
     def errors(self) -> dict[str, int]:
-        """The error masks that are not empty, by kind."""
+        """The error masks that are not empty, by kind; one bit for each input or output."""
         value = int(self.dut.errors.value)
         found = {}
-        for name, field in error_layout(self.ports):
-            mask = value >> field.offset & ((1 << self.ports) - 1)
+        for name, field in error_layout(self.ports, self.channels):
+            mask = value >> field.offset & ((1 << field.width) - 1)
             if mask:
                 found[name] = mask
         return found

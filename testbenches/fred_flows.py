@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from itertools import permutations
 
 from sw_model.fred.configuration import Configuration, Flow
 from sw_model.fred.routing import route
 
-__all__ = ["all_flow_sets", "configured", "random_flow_set", "routed", "set_partitions"]
+__all__ = [
+    "all_flow_sets",
+    "configured",
+    "random_classes",
+    "random_flow_set",
+    "routed",
+    "set_partitions",
+]
 
 
 def set_partitions(items: list[int]) -> Iterator[list[tuple[int, ...]]]:
@@ -81,3 +89,16 @@ def routed(
         if isinstance(outcome, Configuration):
             found.append(outcome)
     return found
+
+
+def random_classes(
+    generator: random.Random, configuration: Configuration, classes: Sequence[str]
+) -> Configuration:
+    """The same with a random class for all flows, or for each flow of its own."""
+    shared = generator.choice(classes)
+    mixed = generator.random() < 0.3
+    flows = tuple(
+        replace(flow, traffic_class=generator.choice(classes) if mixed else shared)
+        for flow in configuration.flows
+    )
+    return replace(configuration, flows=flows)

@@ -12,7 +12,7 @@ from sw_model.fred.reduction import evaluate
 from sw_model.fred.table import CLASS_CODES, OPERATOR_CODES, TYPE_CODES
 from testbenches.fred_lanes import Lane, combine, random_data
 
-__all__ = ["Header", "Packet", "flow_packets", "merged"]
+__all__ = ["Header", "Packet", "control_packet", "flow_packets", "merged"]
 
 _LAYOUT = PacketHeader.as_shape()
 
@@ -72,6 +72,13 @@ def flow_packets(
         )
         for port in flow.inputs
     }
+
+
+def control_packet(generator: random.Random, header: Header, flit_bytes: int) -> Packet:
+    """A control packet with random data; ``header.configuration`` is the port it goes to."""
+    header = replace(header, traffic_class=CLASS_CODES["control"], data_type=0, operator=0)
+    count = -(-header.length // flit_bytes)
+    return Packet(header, tuple(generator.getrandbits(8 * flit_bytes) for _ in range(count)))
 
 
 def merged(

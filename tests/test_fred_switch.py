@@ -7,7 +7,8 @@ import pytest
 
 from rtl.common.packet import DataType, Operator, TrafficClass
 from rtl.fred.configuration import Refusal, entry_layout
-from rtl.fred.switch import FredSwitch, error_layout
+from rtl.fred.errors import error_layout
+from rtl.fred.switch import FredSwitch
 from rtl.link.wire import LinkWire
 from sim_top.simulator import simulate
 from sw_model.fred.table import CLASS_CODES, OPERATOR_CODES, TYPE_CODES, entry_bits

@@ -28,7 +28,7 @@ TRANSMITTER = [
     (STARVED, "with m.If(rate_open & ~funded[c] & ~taken):"),
 ]
 RECEIVER = [
-    ("grant.eq(self.grant)]", "grant.eq(self.grant & ~grant)]"),
+    ("m.d.sync += grant.eq(self.grant)", "m.d.sync += grant.eq(self.grant & ~grant)"),
     ("credit[c].eq(o.valid & o.ready)", "credit[c].eq(o.ready)"),
 ]
 DELAY = [

@@ -1,6 +1,8 @@
 """Configurations: what an entry says, the memory that holds them, and what is refused."""
 
-from amaranth.hdl import Cat, Module, Mux, Shape, Signal, unsigned
+from collections.abc import Sequence
+
+from amaranth.hdl import Cat, Module, Mux, Shape, Signal, Value, unsigned
 from amaranth.lib import data, enum, memory, stream, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -29,7 +31,7 @@ class Refusal(enum.IntEnum, shape=3):
     MODE = 2  # a micro-switch has no such mode
     FLOW = 3  # a port names a flow that is none, or a flow has no output
     KIND = 4  # a class, data type or operator that the switch does not have
-    BUSY = 5  # a loaded entry may only be replaced while the switch holds no packet
+    BUSY = 5  # a loaded entry may only be replaced while no packet of its classes is held
 
 
 def check_entries(entries: object) -> int:
@@ -122,14 +124,17 @@ class ConfigurationMemory(wiring.Component):
     ports, middle_copies : P and m
     entries : configurations held, 1 to 4096
     data_types, operators : what the adders can do
+    classes : the class of each channel of an input; None for one channel that the data classes
+        share
 
     Members
     -------
     configure : entries to load
-    idle : the switch holds no packet
+    idle : for every channel, the switch holds no packet of it
     done : pulse, a request has been dealt with
     refusal : with ``done``, the reason why it was not loaded
-    lookup : for every input port an index, and in the next cycle its membership
+    lookup : for every input (channel after channel, port after port) an index, and in the next
+        cycle its membership
     index : In, and ``modes`` in the next cycle
 
     Raises
@@ -146,6 +151,7 @@ class ConfigurationMemory(wiring.Component):
         entries: int,
         data_types: frozenset[DataType],
         operators: frozenset[Operator],
+        classes: Sequence[TrafficClass] | None = None,
     ):
         check_size(ports, middle_copies)
         self.ports = ports
@@ -153,16 +159,18 @@ class ConfigurationMemory(wiring.Component):
         self.entries = check_entries(entries)
         self.data_types = frozenset(data_types)
         self.operators = frozenset(operators)
+        self.classes = None if classes is None else tuple(classes)
+        self.channels = 1 if classes is None else len(classes)
         lookup = wiring.Signature(
             {"index": Out(INDEX_BITS), "membership": In(membership_layout(ports))}
         )
         super().__init__(
             {
                 "configure": In(stream.Signature(request_layout(ports, middle_copies))),
-                "idle": In(1),
+                "idle": In(self.channels),
                 "done": Out(1),
                 "refusal": Out(Refusal),
-                "lookup": In(lookup).array(ports),
+                "lookup": In(lookup).array(ports * self.channels),
                 "index": In(INDEX_BITS),
                 "modes": Out(modes_layout(ports, middle_copies)),
             }
@@ -180,7 +188,12 @@ class ConfigurationMemory(wiring.Component):
         with m.If(self.configure.valid & ~checking):
             m.d.sync += request.eq(self.configure.payload)
 
-        verdict = self._verdict(m, request, loaded)
+        # A loaded entry is in use while packets of one of its classes are held.
+        if self.channels == 1:
+            in_use = loaded.bit_select(request.index, 1) & ~self.idle
+        else:
+            in_use = self._in_use(m, request, write)
+        verdict = self._verdict(m, request, in_use)
         m.d.comb += write.eq(checking & (verdict == Refusal.NONE))
         m.d.sync += [self.done.eq(checking), self.refusal.eq(verdict)]
         with m.If(write):
@@ -198,24 +211,28 @@ class ConfigurationMemory(wiring.Component):
             self.modes.eq(modes_read.data),
         ]
 
-        for port, lookup in enumerate(self.lookup):
+        for port in range(self.ports):
             store = self._memory(m, f"memberships_{port}", membership_layout(self.ports))
-            store_write, store_read = store.write_port(), store.read_port(domain="sync")
+            store_write = store.write_port()
             m.d.comb += [
                 store_write.addr.eq(request.index[:address_bits]),
                 store_write.data.eq(self._membership(entry, port)),
                 store_write.en.eq(write),
-                store_read.addr.eq(lookup.index[:address_bits]),
-                store_read.en.eq(1),
             ]
-            known = Signal(name=f"known_{port}")
-            m.d.sync += known.eq(
-                (lookup.index < self.entries) & loaded.bit_select(lookup.index[:address_bits], 1)
-            )
-            m.d.comb += [
-                lookup.membership.eq(store_read.data),
-                lookup.membership.loaded.eq(known),
-            ]
+            for channel in range(self.channels):
+                lookup = self.lookup[channel * self.ports + port]
+                store_read = store.read_port(domain="sync")
+                known = Signal(name=f"known_{channel}_{port}" if channel else f"known_{port}")
+                m.d.sync += known.eq(
+                    (lookup.index < self.entries)
+                    & loaded.bit_select(lookup.index[:address_bits], 1)
+                )
+                m.d.comb += [
+                    store_read.addr.eq(lookup.index[:address_bits]),
+                    store_read.en.eq(1),
+                    lookup.membership.eq(store_read.data),
+                    lookup.membership.loaded.eq(known),
+                ]
         return m
 
     def _memory(self, m: Module, name: str, shape: data.StructLayout) -> memory.Memory:
@@ -235,9 +252,27 @@ class ConfigurationMemory(wiring.Component):
         assert len(fields) == Shape.cast(membership_layout(self.ports)).width
         return fields
 
-    def _verdict(self, m: Module, request: data.View, loaded: Signal) -> Signal:
+    def _in_use(self, m: Module, request: data.View, write: Signal) -> Signal:
+        """Whether the switch holds packets of a class that the entry to be replaced has."""
+        busy = []
+        for channel, code in enumerate(self.classes):
+            has = Signal(self.entries, name=f"has_{TrafficClass(code).name.lower()}")
+            flows, sides = request.entry.flows, request.entry.inputs
+            given = Cat(
+                sides[p].member & (sides[p].flow == p) & (flows[p].traffic_class == code)
+                for p in range(self.ports)
+            ).any()
+            with m.If(write):
+                m.d.sync += has.bit_select(request.index, 1).eq(given)
+            busy.append(has.bit_select(request.index, 1) & ~self.idle[channel])
+        in_use = Signal(name="class_in_use")
+        m.d.comb += in_use.eq(Cat(busy).any())
+        return in_use
+
+    def _verdict(self, m: Module, request: data.View, in_use: Value) -> Signal:
         """Whether the entry may be loaded (combinational, from registers)."""
         entry = request.entry
+        classes = self.classes or [c for c in TrafficClass if c != TrafficClass.CONTROL]
         flows_ok, kinds_ok = [], []
         for number in range(self.ports):
             flow = entry.flows[number]
@@ -248,7 +283,7 @@ class ConfigurationMemory(wiring.Component):
             used = Cat(side.member & (side.flow == number) for side in entry.inputs) | hears
             flows_ok.append(Mux(leads, hears.any(), ~used.any()))
             known = (
-                (flow.traffic_class != TrafficClass.CONTROL)
+                Cat(flow.traffic_class == code for code in classes).any()
                 & Cat(flow.data_type == code for code in sorted(self.data_types)).any()
                 & Cat(flow.operator == code for code in sorted(self.operators)).any()
             )
@@ -266,6 +301,6 @@ class ConfigurationMemory(wiring.Component):
             m.d.comb += verdict.eq(Refusal.FLOW)
         with m.Elif(~Cat(kinds_ok).all()):
             m.d.comb += verdict.eq(Refusal.KIND)
-        with m.Elif(loaded.bit_select(request.index, 1) & ~self.idle):
+        with m.Elif(in_use):
             m.d.comb += verdict.eq(Refusal.BUSY)
         return verdict

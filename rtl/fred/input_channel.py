@@ -1,11 +1,11 @@
 """One class channel of an input port: framing, header lookup, and the flits behind them."""
 
-from amaranth.hdl import Module, Signal, unsigned
+from amaranth.hdl import Const, Module, Signal, unsigned
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from rtl.common.fifo import StreamFifo
-from rtl.common.packet import PacketHeader, flit_layout
+from rtl.common.packet import PacketHeader, TrafficClass, flit_layout
 from rtl.fred.configuration import INDEX_BITS, membership_layout
 from rtl.fred.modes import check_size
 
@@ -22,7 +22,8 @@ class PacketFault(data.Struct):
     -------
     unloaded : its configuration was never loaded
     stranger : this port is no input of a flow of its configuration
-    kind : its class, data type or operator is not that of its flow
+    kind : its class is not that of the channel, or its class, data type or operator not that of
+        its flow
     length : its length is 0, too long, or not that of its flits
     framing : a flit outside a packet, or a header inside one
     """
@@ -96,6 +97,7 @@ class InputChannel(wiring.Component):
     ----------
     ports : P of the switch
     flit_bytes, packet_bytes : bytes of a flit, most payload bytes of a packet
+    traffic_class : the only class of this channel's packets; None where classes share it
 
     Members
     -------
@@ -107,8 +109,16 @@ class InputChannel(wiring.Component):
     empty : no packet is held or has begun
     """
 
-    def __init__(self, *, ports: int, flit_bytes: int, packet_bytes: int):
+    def __init__(
+        self,
+        *,
+        ports: int,
+        flit_bytes: int,
+        packet_bytes: int,
+        traffic_class: TrafficClass | None = None,
+    ):
         check_size(ports, 2)
+        self.traffic_class = traffic_class
         self.ports = ports
         self.flit_bytes = flit_bytes
         self.packet_bytes = check_packet_bytes(packet_bytes, flit_bytes)
@@ -154,6 +164,9 @@ class InputChannel(wiring.Component):
         with m.If(header_enters):
             m.d.sync += pending.eq(header)
         member = self.membership
+        own = (
+            Const(1) if self.traffic_class is None else pending.traffic_class == self.traffic_class
+        )
         entering = packets.i.payload
         m.d.comb += [
             packets.i.valid.eq(looking_up),
@@ -170,7 +183,8 @@ class InputChannel(wiring.Component):
             with m.Elif(~member.member):
                 m.d.comb += fault.stranger.eq(1)
             with m.Elif(
-                (member.traffic_class != pending.traffic_class)
+                ~own
+                | (member.traffic_class != pending.traffic_class)
                 | (member.data_type != pending.data_type)
                 | (member.operator != pending.operator)
             ):

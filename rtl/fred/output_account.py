@@ -1,12 +1,14 @@
 """Credits and rate of an output port."""
 
+from collections.abc import Sequence
 from fractions import Fraction
 
-from amaranth.hdl import Module, Signal
+from amaranth.hdl import Module, Signal, Value
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 from rtl.link.transmitter import check_rate
+from rtl.link.wire import check_channels, per_channel
 
 __all__ = ["OutputAccount"]
 
@@ -17,20 +19,22 @@ class OutputAccount(wiring.Component):
     A packet reserves the credits of all its flits before the first of them leaves an input, so
     nothing behind the inputs ever waits. The rate is kept at the inputs too: the interconnect
     takes equally long for every flit, so the flits leave the output at the pace at which they
-    were taken. The rate is counted as in :class:`~rtl.link.transmitter.LinkTransmitter`.
+    were taken. The rate is counted as in :class:`~rtl.link.transmitter.LinkTransmitter`. With
+    several channels each has its credits, and all share the rate.
 
     A credit that arrives in cycle t and a reservation made in cycle t show in cycle t + 1.
 
     Parameters
     ----------
-    credits : flits that the other end has room for at reset
+    credits : flits that the other end has room for at reset, for each channel or for all alike
     rate : flits per cycle, exact, above 0 and at most 1
+    channels : virtual channels; with one, ``reserve`` and ``available`` are no arrays
 
     Members
     -------
-    credit : pulse, the other end has room for one more flit
-    reserve : credits taken in this cycle
-    available : credits left
+    credit : pulse for each channel, the other end has room for one more flit
+    reserve : credits taken in this cycle, of each channel
+    available : credits left, of each channel
     go : a flit is taken in this cycle
     open : the rate lets a flit go
 
@@ -40,16 +44,23 @@ class OutputAccount(wiring.Component):
         for parameters out of range.
     """
 
-    def __init__(self, *, credits: int, rate: Fraction):
-        if not isinstance(credits, int) or credits < 1:
-            raise ValueError(f"credits must be a positive integer, not {credits!r}")
+    def __init__(self, *, credits: int | Sequence[int], rate: Fraction, channels: int = 1):
+        self.channels = check_channels(channels)
+        self._credits = per_channel("credits", credits, channels)
         self.credits = credits
         self.rate = check_rate(rate)
+        most = max(self._credits)
+        reserve = In(range(most + 1))
+        if channels == 1:
+            available = Out(range(most + 1), init=most)
+        else:
+            available = Out(range(most + 1)).array(channels)
+            reserve = reserve.array(channels)
         super().__init__(
             {
-                "credit": In(1),
-                "reserve": In(range(credits + 1)),
-                "available": Out(range(credits + 1), init=credits),
+                "credit": In(channels),
+                "reserve": reserve,
+                "available": available,
                 "go": In(1),
                 "open": Out(1),
             }
@@ -57,8 +68,12 @@ class OutputAccount(wiring.Component):
 
     def elaborate(self, platform) -> Module:
         m = Module()
-        with m.If(self.credit | (self.reserve != 0)):
-            m.d.sync += self.available.eq(self.available + self.credit - self.reserve)
+        if self.channels == 1:
+            self._count(m, self.credit, self.reserve, self.available)
+        for c in range(self.channels if self.channels > 1 else 0):
+            left = Signal.like(self.available[c], init=self._credits[c], name=f"left_{c}")
+            m.d.comb += self.available[c].eq(left)
+            self._count(m, self.credit[c], self.reserve[c], left)
 
         gain, cost = self.rate.numerator, self.rate.denominator
         if gain == cost:
@@ -74,3 +89,7 @@ class OutputAccount(wiring.Component):
         with m.Else():
             m.d.sync += saved.eq(saved + gain)
         return m
+
+    def _count(self, m: Module, credit: Value, reserve: Value, left: Value) -> None:
+        with m.If(credit | (reserve != 0)):
+            m.d.sync += left.eq(left + credit - reserve)

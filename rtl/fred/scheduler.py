@@ -1,14 +1,16 @@
-"""Which packets start, and which flits go: readiness, order, alignment (docs/fred.md)."""
+"""Which packets start, and which flits go: classes, configurations, ports (docs/fred.md)."""
 
-from amaranth.hdl import Cat, Module, Mux, Signal, Value, unsigned
-from amaranth.lib import data, stream, wiring
+from amaranth.hdl import Cat, Module, Mux, Signal, unsigned
+from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from rtl.arith.formats import DATA_TYPE_BITS, OPERATOR_BITS
-from rtl.common.packet import PacketHeader
 from rtl.fred.configuration import INDEX_BITS
 from rtl.fred.input_channel import packet_layout
+from rtl.fred.matcher import FlowMatcher, any_of
 from rtl.fred.modes import check_size
+from rtl.link.transmitter import STARVATION_BOUND, check_starvation_bound
+from rtl.link.wire import check_channels
 
 __all__ = ["FlowScheduler"]
 
@@ -16,65 +18,77 @@ __all__ = ["FlowScheduler"]
 class FlowScheduler(wiring.Component):
     """Starts packets flow by flow, one configuration at a time.
 
-    Every input port reckons for its own flow, and all inputs of a flow reckon the same, so no
-    port has to lead. Three steps, each a cycle:
+    Each port has one *input* per channel; channels stand in falling priority, and share nothing
+    but the port's way into the interconnect. Three steps, each a cycle:
 
-    1. *Match.* A port's packet is *complete* when every input of its flow holds a packet of the
-       same configuration, *aligned* when all their headers agree, and *ready* when moreover
-       every output has credit for a whole packet.
-    2. *Start.* Of all ready packets that of the highest class is chosen, of equal classes the
-       one that comes first in the plan's order (op, step, sequence). If its configuration is the
-       active one, every ready packet of that configuration starts whose ports are free;
-       otherwise, all of them start when no flow is under way. A port is free in the cycle in
-       which its last flit goes.
+    1. *Match*, in each channel: see :class:`~rtl.fred.matcher.FlowMatcher`.
+    2. *Start.* Of all ready packets one is chosen: that of a channel that has waited for
+       ``starvation_bound`` packets of others to start since its first packet was ready; else that
+       of the highest channel; in the channel the first in the plan's order. If its configuration
+       is the active one, every ready packet of that configuration, in every channel, starts whose
+       ports are free; otherwise, all of them start when no flow is under way. A port is free in
+       the cycle in which its last flit goes.
     3. *Go.* In every cycle in which all inputs of a flow have a flit and the rate of all its
        outputs allows, one flit leaves each of its inputs; else that flow alone pauses.
 
-    Packets of one flow whose headers differ are never combined: those that come first in the
-    plan's order, or all if none does, are thrown away and reported.
-
     Latency: packets that are all offered in cycle t, with credits there, start in cycle t + 1,
     and their first flits go in cycle t + 2. A packet that is ready in time follows its
-    predecessor without a gap, in the same configuration or in another.
+    predecessor without a gap, in the same configuration and channel or in another.
 
     Parameters
     ----------
     ports : P
     most_flits : flits of the longest packet
-    credits : most credits of an output
+    credits : most credits of an output, in any channel
+    channels : virtual channels
+    starvation_bound : packets that may pass a ready one of a lower channel, at least 1
 
     Members
     -------
-    packet : packets at the heads of the input channels
+    Input ``channel * ports + port`` is that channel of that port; so is output, where each channel
+    of a port counts by itself.
+
+    packet : packets at the heads of the inputs
     flit_valid : In, one bit per input: the head flit is there
     available : In, credits of each output
-    open : In, one bit per output: its rate lets a flit go
+    open : In, one bit per port: its rate lets a flit go
     reserve : Out, credits taken from each output
     go : Out, one bit per input: its head flit is taken
     forward : Out, one bit per input: and goes into the interconnect
-    leave : Out, one bit per output: it will hear one of these flits
-    data_type, operator : Out, of the flow of each input
+    leave : Out, one bit per output: its port will hear one of these flits
+    data_type, operator : Out, of the flow of each port
     configuration : Out, that of the flits of the next cycle
     switched : Out, pulse: the next cycle's differs from this cycle's
     misaligned : Out, pulse per input: its packet is thrown away
     waiting : Out, one bit per input: its packet is incomplete
     missing : Out, one bit per input: a packet of it is waited for
-    idle : Out, no flow is under way
+    idle : Out, one bit per channel: no flow is under way
     """
 
-    def __init__(self, *, ports: int, most_flits: int, credits: int):
+    def __init__(
+        self,
+        *,
+        ports: int,
+        most_flits: int,
+        credits: int,
+        channels: int = 1,
+        starvation_bound: int = STARVATION_BOUND,
+    ):
         check_size(ports, 2)
         self.ports = ports
         self.most_flits = most_flits
         self.credits = credits
-        bits = unsigned(ports)
+        self.channels = check_channels(channels)
+        self.starvation_bound = check_starvation_bound(starvation_bound)
+        inputs = ports * channels
+        bits = unsigned(inputs)
         super().__init__(
             {
-                "packet": In(stream.Signature(packet_layout(ports, most_flits))).array(ports),
+                "packet": In(stream.Signature(packet_layout(ports, most_flits))).array(inputs),
                 "flit_valid": In(bits),
-                "available": In(range(credits + 1)).array(ports),
-                "open": In(bits),
-                "reserve": Out(range(credits + 1)).array(ports),
+                "available": In(range(credits + 1)).array(inputs),
+                "open": In(unsigned(ports)),
+                "reserve": Out(range(credits + 1)).array(inputs),
                 "go": Out(bits),
                 "forward": Out(bits),
                 "leave": Out(bits),
@@ -85,207 +99,197 @@ class FlowScheduler(wiring.Component):
                 "misaligned": Out(bits),
                 "waiting": Out(bits),
                 "missing": Out(bits),
-                "idle": Out(1),
+                "idle": Out(channels),
             }
         )
 
     def elaborate(self, platform) -> Module:
         m = Module()
-        ports = range(self.ports)
-        start = Signal(self.ports)
-        discard = Signal(self.ports)
-        take = Signal(self.ports)
-        m.d.comb += take.eq(start | discard)
-        m.d.comb += [self.packet[p].ready.eq(take[p]) for p in ports]
+        inputs = self.ports * self.channels
+        start, discard, ready, drop = (
+            Signal(inputs, name=name) for name in ("start", "discard", "ready", "drop")
+        )
+        m.d.comb += [self.packet[k].ready.eq(start[k] | discard[k]) for k in range(inputs)]
 
-        ready, drop, together, before = self._match(m, take)
-        free, busy = self._under_way(m, start, discard)
-        self._start(m, start, discard, ready, drop, together, before, free, busy)
+        keeps_on, keeps_throwing = self._under_way(m, start, discard)
+        first = self._match(m, start | discard, keeps_throwing, ready, drop)
+        port_free, able = Signal(self.ports), Signal(inputs)
+        m.d.comb += [
+            port_free.eq(~any_of(self._of(keeps_on, c) for c in range(self.channels))),
+            able.eq(
+                Cat(
+                    ready[k] & (~head.payload.inputs | port_free).all()
+                    for k, head in enumerate(self.packet)
+                )
+            ),
+            discard.eq(drop & ~(keeps_on | keeps_throwing)),
+        ]
+        self._start(m, start, ready, able, first, keeps_on.any())
 
-        for output in ports:
-            reserved = Signal(range(self.most_flits + 1), name=f"reserved_{output}")
-            # All inputs of a flow hold packets of one length, so an OR of them is that length.
-            m.d.comb += [
-                reserved.eq(
-                    _any_of(
-                        Mux(
-                            start[p] & self.packet[p].payload.outputs[output],
-                            self.packet[p].payload.flits,
-                            0,
+        for c in range(self.channels):
+            for output in range(self.ports):
+                reserved = Signal(range(self.most_flits + 1), name=f"reserved_{c}_{output}")
+                packets = [(k, self.packet[k].payload) for k in self._inputs(c)]
+                # All inputs of a flow hold packets of one length, so an OR of them is that length.
+                m.d.comb += [
+                    reserved.eq(
+                        any_of(
+                            Mux(start[k] & packet.outputs[output], packet.flits, 0)
+                            for k, packet in packets
                         )
-                        for p in ports
-                    )
-                ),
-                self.reserve[output].eq(reserved),
-            ]
+                    ),
+                    self.reserve[c * self.ports + output].eq(reserved),
+                ]
         return m
 
-    def _match(self, m: Module, take: Signal):
-        """Step 1. Registers: ready and faulty packets, equal configurations, who comes first."""
-        ports = range(self.ports)
-        packets = [self.packet[p].payload for p in ports]
-        headers = [packet.header for packet in packets]
-        sound = Signal(self.ports)
-        m.d.comb += sound.eq(Cat(self.packet[p].valid & ~packets[p].discard for p in ports))
-        together = [Signal(self.ports, name=f"together_{p}") for p in ports]
-        agree = [Signal(self.ports, name=f"agree_{p}") for p in ports]
-        earlier = [Signal(self.ports, name=f"earlier_{p}") for p in ports]  # p's before q's
-        before = [Signal(self.ports, name=f"before_{p}") for p in ports]  # p's is preferred
-        for p in ports:
-            m.d.comb += [together[p][p].eq(sound[p]), agree[p][p].eq(1)]
-            for q in range(p):
-                # Serial numbers: they wrap, so the sign of their difference decides.
-                difference = (_order(headers[p]) - _order(headers[q]))[: len(_order(headers[p]))]
-                distance = Signal(len(difference), name=f"distance_{p}_{q}")
-                same = Signal(name=f"same_{p}_{q}")
-                higher = headers[p].traffic_class < headers[q].traffic_class
-                equal = headers[p].traffic_class == headers[q].traffic_class
-                m.d.comb += [
-                    distance.eq(difference),
-                    earlier[p][q].eq(distance[-1]),
-                    earlier[q][p].eq(~distance[-1] & distance.any()),
-                    before[p][q].eq(higher | (equal & earlier[p][q])),
-                    before[q][p].eq(~before[p][q]),
-                    same.eq(
-                        sound[p] & sound[q] & (headers[p].configuration == headers[q].configuration)
-                    ),
-                    together[p][q].eq(same),
-                    together[q][p].eq(same),
-                    agree[p][q].eq(_compared(headers[p]) == _compared(headers[q])),
-                    agree[q][p].eq(agree[p][q]),
-                ]
+    def _inputs(self, channel: int) -> range:
+        return range(channel * self.ports, (channel + 1) * self.ports)
 
-        ready, drop = Signal(self.ports), Signal(self.ports)
-        complete = Signal(self.ports)
-        aligned = Signal(self.ports)
-        for p, packet in enumerate(packets):
-            covered = Cat(self.available[output] >= packet.flits for output in ports)
-            first = ~(packet.inputs & Cat(earlier[q][p] for q in ports)).any()
+    def _of(self, bits, channel: int):
+        """The part of a channel in a word with one bit per input."""
+        return bits[channel * self.ports : (channel + 1) * self.ports]
+
+    def _match(self, m: Module, take, hidden, ready: Signal, drop: Signal) -> list[Signal]:
+        """Step 1, by channel: registers. Gives the first ready input of each channel.
+
+        What lies behind a packet that is being thrown away is ``hidden``: it must not be chosen
+        before it can start, since it would hold up the others.
+        """
+        first = []
+        for c in range(self.channels):
+            matcher = FlowMatcher(
+                ports=self.ports, most_flits=self.most_flits, credits=self.credits
+            )
+            m.submodules[f"matcher_{c}"] = matcher
+            heads = [self.packet[k] for k in self._inputs(c)]
             m.d.comb += [
-                complete[p].eq(sound[p] & (~packet.inputs | together[p]).all()),
-                aligned[p].eq((~packet.inputs | agree[p]).all()),
+                matcher.valid.eq(Cat(head.valid for head in heads) & ~self._of(hidden, c)),
+                matcher.take.eq(self._of(take, c)),
+                self._of(ready, c).eq(matcher.ready),
+                self._of(drop, c).eq(matcher.drop),
+                self._of(self.misaligned, c).eq(matcher.misaligned),
+                self._of(self.waiting, c).eq(matcher.waiting),
+                self._of(self.missing, c).eq(matcher.missing),
             ]
-            m.d.sync += [
-                ready[p].eq(
-                    complete[p] & aligned[p] & (~packet.outputs | covered).all() & ~take[p]
-                ),
-                drop[p].eq(
-                    ~take[p]
-                    & self.packet[p].valid
-                    & (packet.discard | (complete[p] & ~aligned[p] & first))
-                ),
-            ]
-        known_together = [Signal(self.ports, name=f"known_together_{p}") for p in ports]
-        known_before = [Signal(self.ports, name=f"known_before_{p}") for p in ports]
-        m.d.sync += [known_together[p].eq(together[p]) for p in ports]
-        m.d.sync += [known_before[p].eq(before[p]) for p in ports]
-        m.d.comb += [
-            self.waiting.eq(sound & ~complete),
-            self.missing.eq(
-                _any_of(Mux(sound[p], packets[p].inputs & ~together[p], 0) for p in ports)
-            ),
-            self.misaligned.eq(Cat(take[p] & drop[p] & ~packets[p].discard for p in ports)),
-        ]
-        return ready, drop, known_together, known_before
+            for p, k in enumerate(self._inputs(c)):
+                m.d.comb += [
+                    matcher.packet[p].eq(heads[p].payload),
+                    matcher.available[p].eq(self.available[k]),
+                ]
+            first.append(matcher.first)
+        return first
 
-    def _start(self, m, start, discard, ready, drop, together, before, free, busy) -> None:
-        """Step 2. Choose a configuration and start what is ready in it."""
-        ports = range(self.ports)
-        packets = [self.packet[p].payload for p in ports]
+    def _start(self, m, start, ready, able, first: list[Signal], busy) -> None:
+        """Step 2. Choose a configuration and start what can start in it."""
+        packets = [head.payload for head in self.packet]
         active = Signal(INDEX_BITS)
         any_active = Signal()
-
-        # With numbers that lie more than half their range apart there may be no first one.
-        unbeaten = Signal(self.ports)
-        m.d.comb += unbeaten.eq(
-            Cat(ready[p] & ~(ready & Cat(before[q][p] for q in ports)).any() for p in ports)
-        )
-        candidates = Signal(self.ports)
-        chosen = Signal(self.ports)
-        m.d.comb += [
-            candidates.eq(Mux(unbeaten.any(), unbeaten, ready)),
-            chosen.eq(candidates & -candidates),
-        ]
+        chosen = self._choose(m, start, ready, first)
         index = Signal(INDEX_BITS)
-        allowed = Signal(self.ports)
         stay, proceed = Signal(), Signal()
         m.d.comb += [
-            index.eq(_any_of(Mux(chosen[p], packets[p].header.configuration, 0) for p in ports)),
-            allowed.eq(_any_of(Mux(chosen[p], together[p], 0) for p in ports)),
+            index.eq(
+                any_of(
+                    Mux(chosen[k], packet.header.configuration, 0)
+                    for k, packet in enumerate(packets)
+                )
+            ),
             stay.eq(any_active & (index == active)),
             proceed.eq(stay | ~busy),
             start.eq(
                 Cat(
-                    ready[p] & allowed[p] & proceed & (~packets[p].inputs | free).all()
-                    for p in ports
+                    able[k] & proceed & (packet.header.configuration == index)
+                    for k, packet in enumerate(packets)
                 )
             ),
-            discard.eq(drop & free),
             self.switched.eq(start.any() & ~stay),
             self.configuration.eq(Mux(start.any(), index, active)),
         ]
         with m.If(start.any()):
             m.d.sync += [active.eq(index), any_active.eq(1)]
 
-    def _under_way(self, m: Module, start: Signal, discard: Signal) -> tuple[Signal, Signal]:
-        """Step 3. The flows under way; which ports are free, and whether a flow keeps on."""
-        ports = range(self.ports)
-        free, keeps_on = Signal(self.ports), Signal(self.ports)
-        moving = Signal(self.ports)  # a flow goes on from here
-        throwing = Signal(self.ports)
-        go = Signal(self.ports)
-        outputs = [Signal(self.ports, name=f"outputs_{p}") for p in ports]
-        for p in ports:
-            packet = self.packet[p].payload
-            inputs = Signal(self.ports, name=f"inputs_{p}")
-            left = Signal(range(self.most_flits + 1), name=f"left_{p}")
-            last = Signal(name=f"last_{p}")
-            can_go = (~inputs | self.flit_valid).all() & (~outputs[p] | self.open).all()
-            m.d.comb += [
-                go[p].eq((moving[p] & can_go) | (throwing[p] & self.flit_valid[p])),
-                free[p].eq(~(moving[p] | throwing[p]) | (go[p] & last)),
-                keeps_on[p].eq(moving[p] & ~(go[p] & last)),
+    def _choose(self, m: Module, start: Signal, ready: Signal, first: list[Signal]):
+        """The input whose configuration comes next, one bit; see :class:`FlowScheduler`."""
+        if self.channels == 1:
+            return first[0]
+        channels = range(self.channels)
+        waits, urgent = Signal(self.channels), Signal(self.channels)
+        candidates, turn = Signal(self.channels), Signal(self.channels)
+        m.d.comb += [
+            waits.eq(Cat(self._of(ready, c).any() for c in channels)),
+            candidates.eq(Mux((waits & urgent).any(), waits & urgent, waits)),
+            turn.eq(candidates & -candidates),
+        ]
+        # Packets that start in this cycle, each counted at the lowest port of its inputs.
+        started = []
+        for c in channels:
+            leads = [
+                start[k] & ~self.packet[k].payload.inputs[:p].any()
+                for p, k in enumerate(self._inputs(c))
             ]
-            with m.If(go[p]):
+            count = Signal(range(self.ports + 1), name=f"started_{c}")
+            m.d.comb += count.eq(sum(leads[1:], leads[0]))
+            started.append(count)
+        for c in channels[1:]:
+            passed = Signal(range(self.starvation_bound + 1), name=f"passed_{c}")
+            others = Signal(range(self.starvation_bound + self.ports + 1), name=f"others_{c}")
+            m.d.comb += [
+                urgent[c].eq(passed == self.starvation_bound),
+                others.eq(passed + sum(started[d] for d in channels if d != c)),
+            ]
+            with m.If((self._of(start, c) & first[c]).any()):
+                m.d.sync += passed.eq(0)
+            with m.Elif(waits[c]):
+                m.d.sync += passed.eq(
+                    Mux(others > self.starvation_bound, self.starvation_bound, others)
+                )
+        return Cat(Mux(turn[c], first[c], 0) for c in channels)
+
+    def _under_way(self, m: Module, start: Signal, discard: Signal):
+        """Step 3. By input: whether a flow is under way, or a faulty packet, and has more flits
+        than the one that goes in this cycle."""
+        inputs = self.ports * self.channels
+        keeps_on, keeps_throwing = Signal(inputs), Signal(inputs)
+        moving = Signal(inputs)  # a flow goes on from here
+        throwing = Signal(inputs)
+        go = Signal(inputs)
+        outputs = [Signal(self.ports, name=f"outputs_{k}") for k in range(inputs)]
+        for k in range(inputs):
+            c, p = divmod(k, self.ports)
+            packet = self.packet[k].payload
+            own = Signal(self.ports, name=f"inputs_{k}")
+            left = Signal(range(self.most_flits + 1), name=f"left_{k}")
+            last = Signal(name=f"last_{k}")
+            can_go = (~own | self._of(self.flit_valid, c)).all() & (~outputs[k] | self.open).all()
+            m.d.comb += [
+                go[k].eq((moving[k] & can_go) | (throwing[k] & self.flit_valid[k])),
+                keeps_on[k].eq(moving[k] & ~(go[k] & last)),
+                keeps_throwing[k].eq(throwing[k] & ~(go[k] & last)),
+            ]
+            with m.If(go[k]):
                 m.d.sync += [left.eq(left - 1), last.eq(left == 2)]
                 with m.If(last):
-                    m.d.sync += [moving[p].eq(0), throwing[p].eq(0)]
-            with m.If(start[p] | discard[p]):
+                    m.d.sync += [moving[k].eq(0), throwing[k].eq(0)]
+            with m.If(start[k] | discard[k]):
                 m.d.sync += [
-                    moving[p].eq(start[p]),
-                    throwing[p].eq(discard[p]),
+                    moving[k].eq(start[k]),
+                    throwing[k].eq(discard[k]),
                     left.eq(packet.flits),
                     last.eq(0),
                 ]
-            with m.If(start[p]):
+            with m.If(start[k]):
                 m.d.sync += [
-                    inputs.eq(packet.inputs),
-                    outputs[p].eq(packet.outputs),
+                    own.eq(packet.inputs),
+                    outputs[k].eq(packet.outputs),
                     self.data_type[p].eq(packet.header.data_type),
                     self.operator[p].eq(packet.header.operator),
                 ]
-        m.d.comb += [
-            self.go.eq(go),
-            self.forward.eq(go & moving),
-            self.leave.eq(_any_of(Mux(go[p] & moving[p], outputs[p], 0) for p in ports)),
-            self.idle.eq(~(moving | throwing).any()),
-        ]
-        return free, keeps_on.any()
-
-
-def _order(header: data.View) -> Value:
-    """The place of a packet in the plan's order: op, then step, then sequence."""
-    return Cat(header.sequence, header.step, header.op)
-
-
-def _compared(header: data.View) -> Value:
-    """What must agree among the packets of a flow: all but the link's replay number."""
-    return Cat(header[name] for name, _ in PacketHeader.as_shape() if name != "replay")
-
-
-def _any_of(values) -> Value:
-    """OR of some values."""
-    result = 0
-    for value in values:
-        result = result | value
-    return result
+        m.d.comb += [self.go.eq(go), self.forward.eq(go & moving)]
+        for c in range(self.channels):
+            m.d.comb += [
+                self._of(self.leave, c).eq(
+                    any_of(Mux(go[k] & moving[k], outputs[k], 0) for k in self._inputs(c))
+                ),
+                self.idle[c].eq(~(self._of(moving, c) | self._of(throwing, c)).any()),
+            ]
+        return keeps_on, keeps_throwing

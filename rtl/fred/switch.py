@@ -1,45 +1,53 @@
 """The FRED switch: links, input channels, scheduler, configurations and the interconnect."""
 
+from collections.abc import Sequence
 from fractions import Fraction
 
-from amaranth.hdl import Module, Mux, Signal, Value, unsigned
+from amaranth.hdl import Cat, Const, Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from rtl.common.packet import DataType, Operator
+from rtl.common.packet import DataType, Operator, TrafficClass
 from rtl.fred.configuration import (
     ConfigurationMemory,
     Refusal,
     check_entries,
     request_layout,
 )
+from rtl.fred.control_path import ControlCrossbar, ControlDestination
+from rtl.fred.errors import PACKET_FAULTS, ErrorKeeper, error_layout
 from rtl.fred.input_channel import InputChannel, check_packet_bytes, packet_flits
 from rtl.fred.interconnect import FredInterconnect, delayed
+from rtl.fred.matcher import any_of
 from rtl.fred.output_account import OutputAccount
 from rtl.fred.scheduler import FlowScheduler
 from rtl.link.receiver import LinkReceiver
-from rtl.link.transmitter import COUNTER_BITS
-from rtl.link.wire import LinkWire
+from rtl.link.transmitter import COUNTER_BITS, STARVATION_BOUND, check_starvation_bound
+from rtl.link.wire import LinkWire, per_channel
 
-__all__ = ["FredSwitch", "error_layout"]
-
-ERROR_COUNTER_BITS = 16
+__all__ = ["FredSwitch", "check_classes"]
 
 
-def error_layout(ports: int) -> data.StructLayout:
-    """What has gone wrong since reset or ``clear``: for each kind, the input ports (one bit
-    each) at which it did; ``route`` and ``overrun`` as told.
+def check_classes(classes: object) -> tuple[TrafficClass, ...]:
+    """Validate the classes that have a channel of their own.
 
-    Members
-    -------
-    unloaded, stranger, kind, length, framing : as ``PacketFault``
-    misaligned : packets of one flow did not agree and were thrown away
-    route : output ports that heard a flit unasked, or did not hear theirs: the modes of the
-        configuration do not carry its flows
-    overrun : the sender had more credits than this port has buffer
+    Raises
+    ------
+    ValueError
+        ``classes must be traffic classes in falling priority, one for data at least, not ...``
     """
-    names = ("unloaded", "stranger", "kind", "length", "framing", "misaligned", "route", "overrun")
-    return data.StructLayout({name: unsigned(ports) for name in names})
+    if (
+        not isinstance(classes, Sequence)
+        or not classes
+        or not all(isinstance(c, TrafficClass) for c in classes)
+        or list(classes) != sorted(set(classes))
+        or classes[0] == TrafficClass.CONTROL
+    ):
+        raise ValueError(
+            "classes must be traffic classes in falling priority, one for data at least, "
+            f"not {classes!r}"
+        )
+    return tuple(classes)
 
 
 class FredSwitch(wiring.Component):
@@ -51,8 +59,9 @@ class FredSwitch(wiring.Component):
     Latency: the header on the wire of the last input of a flow in cycle t is on the wires of its
     outputs in cycle t + ``latency``, where ``latency = 4 + ceil(log2 P) * (adder_depth + 2)``,
     if the ports are free, credits are there and no other configuration goes on; in the same
-    configuration as the flow before or in another. Throughput: one flit per port and cycle, with
-    no gap between packets that arrive in time, in the same configuration or in another.
+    configuration as the flow before or in another. A control packet takes one cycle less, if
+    its output is free. Throughput: one flit per port and cycle, with no gap between packets that
+    arrive in time, in the same configuration or class or in another.
 
     Parameters
     ----------
@@ -61,9 +70,16 @@ class FredSwitch(wiring.Component):
     data_types, operators : what the adders can do
     adder_depth : register levels of an adder, 1 to 6
     configurations : entries of the configuration memory, 1 to 4096
-    input_depth : flits that an input port buffers: the credits of the sender
-    output_credits : flits that the receiver behind an output port buffers; at least a packet
+    input_depth : flits that an input port buffers: the credits of the sender; with several
+        channels one number for each, or one that holds for all
+    output_credits : flits that the receiver behind an output port buffers, likewise; at least a
+        packet of data
     rate : flits per cycle of the output links, exact
+    classes : the classes that have a channel of their own on all links, in falling priority; with
+        ``CONTROL`` among them, its packets have a way past the interconnect. None for one channel
+        that the data classes share
+    control_bytes : most payload bytes of a control packet; by default ``packet_bytes``
+    starvation_bound : packets that may pass a ready one of a lower class
 
     Members
     -------
@@ -71,14 +87,14 @@ class FredSwitch(wiring.Component):
     o : wires out of the switch
     configure : entries to load, see :class:`ConfigurationMemory`
     configured, refusal : pulse when one has been dealt with, and why it was not loaded
-    errors : see :func:`error_layout`; sticky
+    errors : see :func:`~rtl.fred.errors.error_layout`; sticky
     error : Out, some error is set
     error_count : Out, cycles with a new error, for each kind; they stop at their maximum
     clear : In, forget the errors
     received, sent : flits in and out of each port
     switchovers : changes of the active configuration
-    waiting, missing : for a watchdog: inputs whose packet waits for other inputs, and those other
-        inputs
+    waiting, missing : for a watchdog, bit ``channel * P + port``: inputs whose packet waits for
+        other inputs, and those other inputs
     idle : no packet is held
 
     Raises
@@ -98,10 +114,18 @@ class FredSwitch(wiring.Component):
         operators: frozenset[Operator],
         adder_depth: int,
         configurations: int,
-        input_depth: int,
-        output_credits: int,
+        input_depth: int | Sequence[int],
+        output_credits: int | Sequence[int],
         rate: Fraction = Fraction(1),
+        classes: Sequence[TrafficClass] | None = None,
+        control_bytes: int | None = None,
+        starvation_bound: int = STARVATION_BOUND,
     ):
+        self.classes = None if classes is None else check_classes(classes)
+        self.channels = 1 if classes is None else len(classes)
+        self.has_control = classes is not None and classes[-1] == TrafficClass.CONTROL
+        self.data_channels = self.channels - self.has_control
+        own = None if self.classes is None else self.classes[: self.data_channels]
         self._interconnect = FredInterconnect(
             ports=ports,
             middle_copies=middle_copies,
@@ -116,18 +140,50 @@ class FredSwitch(wiring.Component):
             entries=check_entries(configurations),
             data_types=data_types,
             operators=operators,
+            classes=own,
         )
         most_flits = packet_flits(check_packet_bytes(packet_bytes, flit_bytes), flit_bytes)
-        if not isinstance(output_credits, int) or output_credits < most_flits:
+        control_bytes = packet_bytes if control_bytes is None else control_bytes
+        control_flits = packet_flits(check_packet_bytes(control_bytes, flit_bytes), flit_bytes)
+        if isinstance(output_credits, int) and output_credits < most_flits:
             raise ValueError(
                 f"output_credits must be at least the {most_flits} flits of a packet, "
                 f"not {output_credits!r}"
             )
-        self._accounts = [OutputAccount(credits=output_credits, rate=rate) for _ in range(ports)]
-        self._receivers = [
-            LinkReceiver(flit_bytes=flit_bytes, depth=input_depth) for _ in range(ports)
+        credits = per_channel("output_credits", output_credits, self.channels)
+        data_credits = credits[: self.data_channels]
+        if min(data_credits) < most_flits:
+            raise ValueError(
+                f"output_credits must be at least the {most_flits} flits of a packet in every "
+                f"data channel, not {output_credits!r}"
+            )
+        # With one channel the account takes a number, else one for each.
+        reserved = data_credits if self.data_channels > 1 else data_credits[0]
+        self._accounts = [
+            OutputAccount(credits=reserved, rate=rate, channels=self.data_channels)
+            for _ in range(ports)
         ]
-        self._scheduler = FlowScheduler(ports=ports, most_flits=most_flits, credits=output_credits)
+        self._receivers = [
+            LinkReceiver(flit_bytes=flit_bytes, depth=input_depth, channels=self.channels)
+            for _ in range(ports)
+        ]
+        self._scheduler = FlowScheduler(
+            ports=ports,
+            most_flits=most_flits,
+            credits=max(data_credits),
+            channels=self.data_channels,
+            starvation_bound=check_starvation_bound(starvation_bound),
+        )
+        self._crossbar = None
+        if self.has_control:
+            self._crossbar = ControlCrossbar(
+                ports=ports,
+                flit_bytes=flit_bytes,
+                most_flits=control_flits,
+                credits=credits[-1],
+                delay=self._interconnect.latency,
+                starvation_bound=starvation_bound,
+            )
         self.ports = ports
         self.middle_copies = middle_copies
         self.flit_bytes = flit_bytes
@@ -139,26 +195,30 @@ class FredSwitch(wiring.Component):
         self.input_depth = input_depth
         self.output_credits = output_credits
         self.rate = self._accounts[0].rate
-        kinds = len(error_layout(ports).members)
+        self.control_bytes = control_bytes
+        self.starvation_bound = starvation_bound
+        errors = ErrorKeeper(ports=ports, channels=self.channels)
+        inputs = ports * self.data_channels
         super().__init__(
             {
-                "i": In(LinkWire(flit_bytes)).array(ports),
-                "o": Out(LinkWire(flit_bytes)).array(ports),
+                "i": In(LinkWire(flit_bytes, self.channels)).array(ports),
+                "o": Out(LinkWire(flit_bytes, self.channels)).array(ports),
                 "configure": In(stream.Signature(request_layout(ports, middle_copies))),
                 "configured": Out(1),
                 "refusal": Out(Refusal),
-                "errors": Out(error_layout(ports)),
+                "errors": Out(error_layout(ports, self.channels)),
                 "error": Out(1),
-                "error_count": Out(data.ArrayLayout(ERROR_COUNTER_BITS, kinds)),
+                "error_count": errors.signature.members["count"],
                 "clear": In(1),
                 "received": Out(data.ArrayLayout(COUNTER_BITS, ports)),
                 "sent": Out(data.ArrayLayout(COUNTER_BITS, ports)),
                 "switchovers": Out(COUNTER_BITS),
-                "waiting": Out(ports),
-                "missing": Out(ports),
+                "waiting": Out(inputs),
+                "missing": Out(inputs),
                 "idle": Out(1),
             }
         )
+        self._errors = errors
 
     @property
     def latency(self) -> int:
@@ -167,83 +227,161 @@ class FredSwitch(wiring.Component):
 
     def elaborate(self, platform) -> Module:
         m = Module()
-        m.submodules.interconnect = interconnect = self._interconnect
+        m.submodules.interconnect = self._interconnect
         m.submodules.memory = store = self._memory
         m.submodules.scheduler = scheduler = self._scheduler
-        new_errors = Signal(error_layout(self.ports))
-        empty = Signal(self.ports)
-
-        wiring.connect(m, wiring.flipped(self.configure), store.configure)
+        m.submodules.errors = errors = self._errors
+        if self.has_control:
+            m.submodules.crossbar = self._crossbar
+        empty = Signal(self.ports * self.channels)  # inputs that hold nothing
+        idle = Signal(self.channels)
         m.d.comb += [
-            store.idle.eq(self.idle),
+            errors.clear.eq(self.clear),
+            self.errors.eq(errors.errors),
+            self.error.eq(errors.error),
+            self.error_count.eq(errors.count),
+            errors.new.misaligned.eq(scheduler.misaligned),
+            store.idle.eq(idle[: self.data_channels]),
             store.index.eq(scheduler.configuration),
-            interconnect.modes.eq(store.modes),
+            self._interconnect.modes.eq(store.modes),
             self.configured.eq(store.done),
             self.refusal.eq(store.refusal),
-            self.idle.eq(empty.all() & scheduler.idle),
+            self.idle.eq(idle.all()),
             self.waiting.eq(scheduler.waiting),
             self.missing.eq(scheduler.missing),
         ]
+        wiring.connect(m, wiring.flipped(self.configure), store.configure)
+        for c in range(self.channels):
+            control = c == self.data_channels
+            under_way_ends = self._crossbar.idle if control else scheduler.idle[c]
+            own = empty[c * self.ports : (c + 1) * self.ports]
+            m.d.comb += idle[c].eq(own.all() & under_way_ends)
         with m.If(scheduler.switched):
             m.d.sync += self.switchovers.eq(self.switchovers + 1)
-
-        for port, receiver in enumerate(self._receivers):
-            channel = InputChannel(
-                ports=self.ports, flit_bytes=self.flit_bytes, packet_bytes=self.packet_bytes
-            )
-            m.submodules[f"receiver_{port}"] = receiver
-            m.submodules[f"channel_{port}"] = channel
-            wiring.connect(m, wiring.flipped(self.i[port]), receiver.i)
-            wiring.connect(m, receiver.o, channel.i)
-            wiring.connect(m, channel.packet, scheduler.packet[port])
-            lane = interconnect.i[port]
-            m.d.comb += [
-                store.lookup[port].index.eq(channel.lookup_index),
-                channel.membership.eq(store.lookup[port].membership),
-                scheduler.flit_valid[port].eq(channel.flits.valid),
-                channel.flits.ready.eq(scheduler.go[port]),
-                lane.valid.eq(scheduler.forward[port]),
-                lane.flit.eq(channel.flits.payload),
-                lane.data_type.eq(scheduler.data_type[port]),
-                lane.operator.eq(scheduler.operator[port]),
-                empty[port].eq(channel.empty & ~receiver.o.valid),
-                new_errors.overrun[port].eq(receiver.overrun),
-                *(
-                    new_errors[name][port].eq(channel.fault[name])
-                    for name in ("unloaded", "stranger", "kind", "length", "framing")
-                ),
-            ]
-            with m.If(self.i[port].valid):
-                m.d.sync += self.received[port].eq(self.received[port] + 1)
-        m.d.comb += new_errors.misaligned.eq(scheduler.misaligned)
-
-        expected = delayed(m, scheduler.leave, interconnect.latency, "expected")
-        for port, account in enumerate(self._accounts):
-            m.submodules[f"account_{port}"] = account
-            lane = interconnect.o[port]
-            m.d.comb += [
-                account.credit.eq(self.o[port].credit),
-                account.reserve.eq(scheduler.reserve[port]),
-                account.go.eq(scheduler.leave[port]),
-                scheduler.available[port].eq(account.available),
-                scheduler.open[port].eq(account.open),
-                self.o[port].valid.eq(lane.valid & expected[port]),
-                self.o[port].flit.eq(lane.flit),
-                new_errors.route[port].eq(lane.valid != expected[port]),
-            ]
-            with m.If(self.o[port].valid):
-                m.d.sync += self.sent[port].eq(self.sent[port] + 1)
-        self._keep_errors(m, new_errors)
+        for port in range(self.ports):
+            self._input(m, port, empty)
+        self._outputs(m)
         return m
 
-    def _keep_errors(self, m: Module, new_errors: data.View) -> None:
-        """Sticky bits and counters."""
-        m.d.comb += self.error.eq(Value.cast(self.errors).any())
-        m.d.sync += Value.cast(self.errors).eq(
-            Mux(self.clear, 0, Value.cast(self.errors)) | Value.cast(new_errors)
+    def _input(self, m: Module, port: int, empty: Signal) -> None:
+        """A port's link buffers and channels, and its way into the interconnect."""
+        receiver, scheduler = self._receivers[port], self._scheduler
+        m.submodules[f"receiver_{port}"] = receiver
+        wiring.connect(m, wiring.flipped(self.i[port]), receiver.i)
+        lane = self._interconnect.i[port]
+        m.d.comb += [
+            lane.data_type.eq(scheduler.data_type[port]),
+            lane.operator.eq(scheduler.operator[port]),
+        ]
+        forward, entering = [], 0
+        for c in range(self.channels):
+            place = c * self.ports + port
+            control = c == self.data_channels
+            channel = InputChannel(
+                ports=self.ports,
+                flit_bytes=self.flit_bytes,
+                packet_bytes=self.control_bytes if control else self.packet_bytes,
+                traffic_class=None if self.classes is None else self.classes[c],
+            )
+            m.submodules[f"channel_{port}" if c == 0 else f"channel_{port}_{c}"] = channel
+            offered = receiver.o[c] if self.channels > 1 else receiver.o
+            wiring.connect(m, offered, channel.i)
+            m.d.comb += [
+                empty[place].eq(channel.empty & ~offered.valid),
+                self._errors.new.overrun[place].eq(receiver.overrun[c]),
+                *(self._errors.new[name][place].eq(channel.fault[name]) for name in PACKET_FAULTS),
+            ]
+            if control:
+                destination = ControlDestination(ports=self.ports, port=port)
+                m.submodules[f"destination_{port}"] = destination
+                wiring.connect(m, channel.packet, self._crossbar.packet[port])
+                wiring.connect(m, channel.flits, self._crossbar.flits[port])
+                m.d.comb += [
+                    destination.index.eq(channel.lookup_index),
+                    channel.membership.eq(destination.membership),
+                ]
+                continue
+            wiring.connect(m, channel.packet, scheduler.packet[place])
+            m.d.comb += [
+                self._memory.lookup[place].index.eq(channel.lookup_index),
+                channel.membership.eq(self._memory.lookup[place].membership),
+                scheduler.flit_valid[place].eq(channel.flits.valid),
+                channel.flits.ready.eq(scheduler.go[place]),
+            ]
+            forward.append(scheduler.forward[place])
+            flit = channel.flits.payload.as_value()
+            # At most one channel forwards.
+            entering = entering | (flit if self.data_channels == 1 else Mux(forward[-1], flit, 0))
+        m.d.comb += [lane.valid.eq(Cat(forward).any()), lane.flit.as_value().eq(entering)]
+        with m.If(self.i[port].valid):
+            m.d.sync += self.received[port].eq(self.received[port] + 1)
+
+    def _outputs(self, m: Module) -> None:
+        """Credits and rate of the outputs, what they are to hear, and the flits on the wires."""
+        scheduler, crossbar = self._scheduler, self._crossbar
+        latency = self._interconnect.latency
+        leaving = Signal(self.ports)  # a data flit is on its way to the port
+        channels = range(self.data_channels)
+        m.d.comb += leaving.eq(
+            any_of(scheduler.leave[c * self.ports : (c + 1) * self.ports] for c in channels)
         )
-        for kind, name in enumerate(error_layout(self.ports).members):
-            count = self.error_count[kind]
-            new = new_errors[name] & (~self.errors[name] if name == "overrun" else ~0)
-            with m.If(new.any() & ~count.all()):
-                m.d.sync += count.eq(count + 1)
+        # One bit for each channel and port, as ``leave``; control behind the data channels.
+        gone = Cat(scheduler.leave, crossbar.go) if self.has_control else scheduler.leave
+        going = Signal(self.ports * self.channels)
+        m.d.comb += going.eq(gone)
+        arrives = delayed(m, going, latency, "expected")
+        for port, account in enumerate(self._accounts):
+            m.submodules[f"account_{port}"] = account
+            lane, wire = self._interconnect.o[port], self.o[port]
+            expected = Cat(arrives[c * self.ports + port] for c in channels).any()
+            takes, claim = leaving[port], Const(0)
+            if self.has_control:
+                takes, claim = takes | crossbar.go[port], crossbar.claim[port]
+            m.d.comb += [
+                account.credit.eq(wire.credit[: self.data_channels]),
+                account.go.eq(takes),
+                scheduler.open[port].eq(account.open & ~claim),
+                wire.valid.eq(lane.valid & expected),
+                wire.flit.eq(lane.flit),
+                self._errors.new.route[port].eq(lane.valid != expected),
+            ]
+            for c in channels:
+                place = c * self.ports + port
+                reserve, available = (
+                    (account.reserve[c], account.available[c])
+                    if self.data_channels > 1
+                    else (account.reserve, account.available)
+                )
+                m.d.comb += [
+                    reserve.eq(scheduler.reserve[place]),
+                    scheduler.available[place].eq(available),
+                ]
+            if self.channels > 1:
+                for c in range(self.channels):
+                    with m.If(arrives[c * self.ports + port]):
+                        m.d.comb += wire.channel.eq(c)
+            if self.has_control:
+                self._control_output(m, port, arrives)
+            with m.If(wire.valid):
+                m.d.sync += self.sent[port].eq(self.sent[port] + 1)
+
+    def _control_output(self, m: Module, port: int, arrives: Signal) -> None:
+        """The control channel of an output port."""
+        crossbar, account, wire = self._crossbar, self._accounts[port], self.o[port]
+        slot = arrives[self.data_channels * self.ports + port]
+        reserved = self._scheduler.reserve
+        m.d.comb += [
+            crossbar.credit[port].eq(wire.credit[self.data_channels]),
+            crossbar.open[port].eq(account.open),
+            crossbar.data[port].eq(
+                any_of(
+                    self._scheduler.leave[c * self.ports + port] for c in range(self.data_channels)
+                )
+            ),
+            crossbar.started[port].eq(
+                any_of(reserved[c * self.ports + port].any() for c in range(self.data_channels))
+            ),
+            crossbar.slot[port].eq(slot),
+        ]
+        with m.If(slot):
+            m.d.comb += [wire.valid.eq(1), wire.flit.eq(crossbar.o[port])]
