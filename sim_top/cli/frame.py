@@ -40,6 +40,7 @@ COMMANDS = {
     "convert": "traces from one format to another",
     "emit": "write SystemVerilog",
     "schema": "the JSON schema of an experiment file",
+    "optimize": "the bandwidths of all dims that are best for a group of workloads (LIBRA)",
     "reproduce": "published results, ours beside theirs",
     "bench": "the benchmarks",
 }

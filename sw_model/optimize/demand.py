@@ -8,7 +8,8 @@ bandwidth_d. With the size m before it:
 * reduce-scatter, going up: m (g - 1)/g;
 * all-gather, going down: m (g - 1), m multiplied by g after it;
 * all-to-all, going up: m (g - 1)/g, m unchanged;
-* a message to the next pipeline stage: m on the innermost dim of its group (decided here).
+* a message to the next pipeline stage (decided here): m on the innermost dim of its group; a
+  FullyConnected dim has one link to each of the g - 1 others, and a message uses one of them.
 
 On a Fred dim the bytes are those of reduction and multicast in the network
 (`sw_model.collective.cost`): an all-reduce that turns there takes m.
@@ -26,7 +27,7 @@ from sw_model.collective.plan import Operation
 from sw_model.errors import InputError
 from sw_model.optimize.network import OpenNetwork
 from sw_model.schedule.bound import OrderCosts
-from sw_model.topology import Dim
+from sw_model.topology import Dim, DimKind
 
 __all__ = ["Communicator", "Demand", "order_costs", "split_groups", "traffic"]
 
@@ -127,7 +128,9 @@ def traffic(network: OpenNetwork, demand: Demand) -> tuple[Fraction, ...]:
         return tuple(none)
     spanned = [d for d, size in enumerate(sizes) if size > 1]
     if demand.operation is None:
-        none[spanned[0]] = Fraction(demand.bytes)
+        inner = spanned[0]
+        apart = sizes[inner] - 1 if network.dims[inner].kind is DimKind.FULLY_CONNECTED else 1
+        none[inner] = Fraction(demand.bytes * apart)
         return tuple(none)
     if demand.operation is Operation.ALL_TO_ALL:
         return tuple(Fraction(demand.bytes * (size - 1), size) for size in sizes)

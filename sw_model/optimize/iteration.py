@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from sw_model.optimize.demand import Communicator, Demand
@@ -56,10 +56,15 @@ class Path:
 
 @dataclass(frozen=True)
 class Step:
-    """The longest of ``paths``, ``count`` times."""
+    """The longest of ``paths``, ``count`` times.
+
+    ``apart``: the paths are of different NPUs, such as the stages of a pipeline, and do not run
+    beside each other on one. The simulation needs to know.
+    """
 
     paths: tuple[Path, ...]
     count: int = 1
+    apart: bool = False
 
     def time_ns(self, of: Seconds) -> Fraction:
         """As of `Path`."""
@@ -105,16 +110,16 @@ def merged(steps: Sequence[Step]) -> Iteration:
     """An iteration of ``steps``: single paths added up, equal steps counted."""
     compute = Fraction(0)
     plain: Counter[Demand] = Counter()
-    beside: Counter[tuple[Path, ...]] = Counter()
+    beside: Counter[Step] = Counter()
     for step in steps:
         if len(step.paths) > 1 or step.paths[0].steps:
-            beside[step.paths] += step.count
+            beside[replace(step, count=1)] += step.count
             continue
         compute += step.count * step.paths[0].compute_ns
         for demand, count in step.paths[0].demands:
             plain[demand] += step.count * count
     out = [Step((Path(compute, tuple(plain.items())),))]
-    return Iteration((*out, *(Step(paths, count) for paths, count in beside.items())))
+    return Iteration((*out, *(replace(step, count=n) for step, n in beside.items())))
 
 
 def path_of_steps(steps: Sequence[Step]) -> Path:

@@ -105,10 +105,10 @@ class Division:
             wholes.append(parts)
         if p.microbatches > 1:
             slowest = tuple(dict.fromkeys(path_of_steps(parts) for parts in wholes))
-            steps.append(Step(slowest, p.microbatches - 1))
+            steps.append(Step(slowest, p.microbatches - 1, apart=True))
         if p.pipeline > 1:
             reductions = tuple(self._reduction(stage, groups[2]) for stage in stages)
-            steps.append(Step(tuple(dict.fromkeys(reductions))))
+            steps.append(Step(tuple(dict.fromkeys(reductions)), apart=True))
         return merged(steps)
 
     def _block(
