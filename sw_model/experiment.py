@@ -33,8 +33,8 @@ from sw_model.schema import (
 )
 from sw_model.topology import Topology
 from sw_model.units import parse_frequency, parse_size
-from sw_model.workload import astra_text
 from sw_model.workload.layers import Workload
+from sw_model.workload.loading import load_layers
 from sw_model.workload.settings import (
     HEADERLESS_MODES,
     WorkloadSettings,
@@ -101,19 +101,7 @@ class Experiment:
         InputError
             with file and line; where the workload is not made of layers.
         """
-        settings = self.workload
-        if settings.layers is not None:
-            workload = settings.layers
-        elif settings.file is not None:
-            workload = astra_text.read(settings.file, headerless_mode=settings.mode)
-        else:
-            what = "model" if settings.model is not None else "jobs"
-            raise settings.error(
-                what, f"{what!r} runs on ideal endpoints only: give a file or layers here"
-            )
-        workload.check_elements(self.workload.data_type)
-        split_for_group(self.network, workload)
-        return workload
+        return load_layers(self.workload, self.network)
 
     def topology(self, workload: Workload) -> Topology:
         """The network, with a dim split where the workload's model-parallel group ends in it."""

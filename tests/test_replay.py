@@ -464,3 +464,41 @@ def test_a_message_over_several_dims_waits_its_turn(tmp_path):
     assert ends[1] == 4000 + 1000
     assert ends[3] == 4000 + 1000 + 2000
     assert ends[2] == 4000 + 1000 + 9000 + 1000
+
+
+def test_aware_links_carry_collectives_and_messages_in_turn(tmp_path):
+    """On a ring of 8 the message 7 -> 1 crosses 0 and the link 0 -> 1 that the all-reduce of
+    {0, 1} uses in both of its steps. The message has come to 0 before the second step begins, and
+    keeps the link until it is across; the step waits for it."""
+    latency, small, large = 500, 1 << 20, 1 << 20
+    bandwidth = 50 * 2**30 / 1e9  # bytes per ns
+
+    def there(size):
+        return int(latency + size / bandwidth)
+
+    half = small // 2
+    to_zero = there(large)  # store and forward
+    assert int(half / bandwidth) < to_zero
+    second_step = there(half)
+    assert to_zero > second_step  # so the message waits for the second step instead
+    link_free = second_step + int(half / bandwidth)
+    arrives = max(to_zero, link_free) + there(large)
+    groups = {"1": (0, 1)}
+    nothing = [[] for _ in range(5)]
+    ranks = [
+        [all_reduce(0, small, pg_name="1")],
+        [all_reduce(0, small, pg_name="1"), receive(1, 7, large)],
+        *nothing,
+        [send(0, 1, large)],
+    ]
+    ranks = [nodes or [compute(0, 0)] for nodes in ranks]
+    network = Topology((Dim(DimKind.RING, 8, Fraction(50 * 2**30), latency * 1000),))
+    system = SystemConfig(splits=1, endpoint_delay=0).with_algorithm(AlgorithmName.RING, 1)
+    result = replay_trace(
+        load_workload(write(tmp_path, *ranks), network, groups),
+        system,
+        semantics=Semantics.ASTRA_SIM_AWARE,
+    )
+    finish = {rank.rank: rank.finish for rank in result.ranks}
+    assert finish[0] == 2 * second_step
+    assert finish[7] == finish[1] == arrives

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from sw_model.errors import InputError
@@ -36,11 +35,9 @@ def explain_run(
     return explain(found[chosen].name, found[chosen], topology, turn=Turn.MERGED)
 
 
-def explain_trace(
-    result: TraceResult, config: SystemConfig, names: Sequence[str] | None = None
-) -> Explanation | None:
-    """Of a replayed trace: of the nodes that expose most the largest collective; None where there
-    is none. ``names`` stood in place of the nodes' own in the replay.
+def explain_trace(result: TraceResult, config: SystemConfig) -> Explanation | None:
+    """Of a replayed trace: of the layer that exposes most the largest collective; None where there
+    is none.
 
     Raises
     ------
@@ -55,9 +52,10 @@ def explain_trace(
 
     workload, rank = result.workload, result.latest.rank
     exposed = {node.name: node.exposed for node in result.nodes}
-    nodes = workload.graphs[rank].nodes
+    graph = workload.graphs[rank]
+    nodes = graph.nodes
     found = [
-        (exposed.get(names[position] if names else node.name, 0), node.size, -position)
+        (exposed.get(graph.layer(position), 0), node.size, -position)
         for position, node in enumerate(nodes)
         if node.operation is not None and node.size
     ]

@@ -3,8 +3,9 @@
 The workload, network and schedule come from an experiment file, or from options. Times are of the
 rank that finishes last. Options override the file.
 
-W is an ASTRA-sim 1.0 text, or the prefix of Chakra traces, PREFIX.RANK.et, one for each NPU. Traces
-run on ideal endpoints over any network; so does a text on a network that the platform cannot be.
+W is an ASTRA-sim 1.0 text, the prefix of Chakra traces, PREFIX.RANK.et, one for each NPU, or a YAML
+workload (.yaml, .yml): layers, a model of antiphon workload, or several jobs. Traces, models and
+jobs run on ideal endpoints over any network; so do layers on a network that the platform cannot be.
 With --semantics astra-sim the cost rules are those of that program.
 """
 
@@ -22,11 +23,11 @@ from sim_top.cli.result_files import (
     write_files,
 )
 from sim_top.cli.targets import check_file, target
-from sim_top.cli.trace_run import add_trace_options, run_layers, run_traces
+from sim_top.cli.trace_run import add_trace_options, run_replay
 from sim_top.cli.warnings import warn
-from sw_model.chakra.workload import is_chakra
 from sw_model.errors import InputError
 from sw_model.experiment import Experiment
+from sw_model.workload.loading import made_of_traces
 
 EXAMPLE = "antiphon run examples/resnet50.yaml --scheduler baseline --timeline baseline.svg"
 
@@ -46,11 +47,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def _on_ideal_endpoints(experiment: Experiment, arguments: argparse.Namespace) -> bool:
-    """Whether a layer workload is replayed as a trace: where an endpoint is named, where an option
-    asks for what only that has, or where the network is given by itself and is none that the
+def _is_replayed(experiment: Experiment, arguments: argparse.Namespace) -> bool:
+    """Whether a workload is replayed as a trace: it is one, or an endpoint is named, or an option
+    asks for what only a replay has, or the network is given by itself and is none that the
     platform's engines can be."""
-    if experiment.endpoint.kind is not None:
+    if made_of_traces(experiment.workload) or experiment.endpoint.kind is not None:
+        return True
+    if arguments.priorities is not None or experiment.workload.priorities:
         return True
     if arguments.semantics != "antiphon" or arguments.latency_model != "overlapped":
         return True
@@ -86,10 +89,8 @@ def run_experiment(experiment: Experiment, arguments: argparse.Namespace, output
         for name in ("scheduler", "intra", "chunks"):  # options have changed the file's already
             setattr(arguments, name, getattr(experiment.schedule, name))
     arguments.endpoint_settings = experiment.endpoint
-    if is_chakra(experiment.workload.file):
-        return run_traces(experiment.workload.file, experiment.network, arguments, output)
-    if _on_ideal_endpoints(experiment, arguments):
-        return run_layers(experiment, arguments, output)
+    if _is_replayed(experiment, arguments):
+        return run_replay(experiment, arguments, output)
     if arguments.comm_group is not None:
         raise InputError("--comm-group is for Chakra traces, not for a layer workload")
     workload = experiment.load_workload()

@@ -18,10 +18,10 @@ from typing import Any
 
 from sim_top.cli import run as run_command
 from sim_top.cli.frame import Output, Parser, Progress, value
-from sw_model.chakra.workload import is_chakra
 from sw_model.errors import AntiphonError, InputError
 from sw_model.experiment import Experiment, read_experiment
 from sw_model.variants import combinations, parse_setting, variant
+from sw_model.workload.loading import made_of_traces
 
 EXAMPLE = (
     "antiphon sweep examples/resnet50.yaml --set schedule.scheduler=baseline,themis "
@@ -131,7 +131,7 @@ def _checked(path: Path, change: dict[str, str]) -> Experiment:
     """
     experiment = variant(path, change)
     try:
-        if not is_chakra(experiment.workload.file):
+        if not made_of_traces(experiment.workload):
             experiment.load_workload()
             if experiment.endpoint.kind is None:
                 experiment.platform()

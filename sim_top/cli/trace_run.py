@@ -3,25 +3,24 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sim_top.cli.explain import explain_trace
-from sim_top.cli.frame import Output
+from sim_top.cli.frame import Output, value
 from sim_top.cli.result_files import wants_files, write_files
 from sim_top.cli.warnings import warn, warn_of_keys
 from sw_model.collective.plan import Operation
 from sw_model.endpoint.kinds import endpoint_kind
 from sw_model.errors import InputError
-from sw_model.topology import Topology
+from sw_model.workload.traffic import parse_classes
 
 if TYPE_CHECKING:
-    from sw_model.chakra.workload import ChakraWorkload
     from sw_model.experiment import Experiment
+    from sw_model.replay.preparation import Prepared
 
-__all__ = ["SEMANTICS", "add_trace_options", "run_layers", "run_traces"]
+__all__ = ["SEMANTICS", "add_trace_options", "run_replay"]
 
 SEMANTICS = ("antiphon", "astra-sim", "astra-sim-aware")
 
@@ -49,65 +48,53 @@ def add_trace_options(parser: argparse.ArgumentParser) -> None:
         default="overlapped",
         help="serial charges step latencies to the dim; for ideal endpoints",
     )
+    parser.add_argument(
+        "--priorities",
+        type=value(parse_classes),
+        metavar="mp,pp,dp",
+        help="classes of communication, the first before the others; on ideal endpoints",
+    )
 
 
-def run_traces(
-    prefix: Path, topology: Topology, arguments: argparse.Namespace, output: Output
-) -> bool:
-    """Read Chakra traces, replay, report.
+def run_replay(experiment: Experiment, arguments: argparse.Namespace, output: Output) -> bool:
+    """Read or make traces, replay, report.
 
     Raises
     ------
     InputError
         for whatever is wrong in the files or between them.
     """
-    from sw_model.astra.groups import read_groups
-    from sw_model.chakra.workload import load_workload
+    from sw_model.chakra.workload import is_chakra
+    from sw_model.replay.preparation import prepare
 
-    for option, given in (
-        ("--iterations", arguments.iterations is not None),
-        ("--mode", getattr(arguments, "mode", None) is not None),
-    ):
-        if given:
-            raise InputError(f"{option} is for layer workloads, not for Chakra traces")
-    groups = None
+    settings = experiment.workload
+    traces = settings.file is not None and is_chakra(settings.file)
+    if traces or settings.jobs:
+        what = "Chakra traces" if traces else "several jobs, each of which has its own"
+        for option, given in (
+            ("--iterations", arguments.iterations is not None),
+            ("--mode", getattr(arguments, "mode", None) is not None),
+        ):
+            if given:
+                raise InputError(f"{option} is for layer workloads, not for {what}")
     if arguments.comm_group is not None:
-        groups = read_groups(arguments.comm_group, topology.npus)
+        if not traces:
+            raise InputError("--comm-group is for Chakra traces, not for a layer workload")
+        settings = replace(settings, comm_group=arguments.comm_group)
+    if arguments.priorities is not None:
+        settings = replace(settings, priorities=arguments.priorities)
     with output.progress("reading") as progress:
-        workload = load_workload(prefix, topology, groups, progress=progress)
+        prepared = prepare(
+            settings, experiment.network, fused=_fused(experiment), progress=progress
+        )
+    workload = prepared.workload
     if workload.unmatched:
         rank, position = workload.unmatched[0]
         warn(
             f"{workload.paths[rank]}: {workload.node(rank, position)}: nobody receives this "
             f"message ({len(workload.unmatched)} such in all)"
         )
-    return _replay(workload, arguments, output)
-
-
-def run_layers(experiment: Experiment, arguments: argparse.Namespace, output: Output) -> bool:
-    """Replay a layer workload as traces, on ideal endpoints, and report.
-
-    Raises
-    ------
-    InputError
-        for whatever is wrong in the files or between them.
-    """
-    from sw_model.chakra.from_layers import trace_of_layers
-    from sw_model.chakra.graph import build_graph
-    from sw_model.chakra.workload import assemble
-
-    if arguments.comm_group is not None:
-        raise InputError("--comm-group is for Chakra traces, not for a layer workload")
-    settings = experiment.workload
-    made = trace_of_layers(
-        experiment.load_workload(),
-        experiment.network,
-        iterations=settings.iterations,
-        fused=_fused(experiment),
-    )
-    graph = build_graph(made.trace)
-    workload = assemble(settings.file, [graph] * made.topology.npus, made.topology)
-    return _replay(workload, arguments, output, names=made.layers, starts=made.starts)
+    return _replay(prepared, arguments, output)
 
 
 def _fused(experiment: Experiment) -> bool:
@@ -116,14 +103,7 @@ def _fused(experiment: Experiment) -> bool:
     return kind is not None and not endpoint_kind(kind).overlaps
 
 
-def _replay(
-    workload: ChakraWorkload,
-    arguments: argparse.Namespace,
-    output: Output,
-    *,
-    names: Sequence[str] | None = None,
-    starts: Sequence[int] = (),
-) -> bool:
+def _replay(prepared: Prepared, arguments: argparse.Namespace, output: Output) -> bool:
     """Replay and report.
 
     Raises
@@ -135,6 +115,7 @@ def _replay(
     from sw_model.replay.run import Semantics, replay_trace, schedule_of
     from sw_model.report.trace import trace_json, trace_tables
 
+    workload = prepared.workload
     semantics = Semantics(arguments.semantics)
     if arguments.timeline is not None:
         raise InputError("--timeline is for layer workloads on the platform's own endpoints")
@@ -146,6 +127,7 @@ def _replay(
         ("--latency-model", arguments.latency_model != "overlapped"),
         ("--explain", arguments.explain),
         ("--endpoint", endpoint.kind not in (None, "ideal")),
+        ("--priorities", arguments.priorities is not None),
     ):
         if given and not own:
             raise InputError(f"{option} is for the semantics antiphon, not {semantics.value}")
@@ -180,14 +162,17 @@ def _replay(
             semantics=semantics,
             schedule=schedule,
             endpoint=endpoint,
-            names=names,
-            starts=starts,
+            jobs=prepared.jobs,
             progress=progress,
         )
     for note in result.notes:
         warn(note)
     output.data = trace_json(result)
-    explanation = explain_trace(result, config, names) if arguments.explain else None
+    if result.jobs:
+        from sw_model.report.jobs import jobs_json
+
+        output.data["jobs"] = jobs_json(result)
+    explanation = explain_trace(result, config) if arguments.explain else None
     if explanation is not None:
         from sw_model.report.phases import explanation_json
 
@@ -200,10 +185,12 @@ def _replay(
             arguments,
             trace=lambda: chrome_trace(result),
             csv=lambda: csv_tables(result),
-            page=lambda: page_of_trace(result, names=names),
+            page=lambda: page_of_trace(result),
         )
     if output.json_target != "-":
-        output.show(*trace_tables(result))
+        from sw_model.report.jobs import jobs_tables
+
+        output.show(*trace_tables(result), *jobs_tables(result))
         if explanation is not None:
             from sw_model.report.phases import explanation_tables
 

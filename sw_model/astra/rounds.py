@@ -8,7 +8,7 @@ once more at the end. Without congestion this takes exactly the closed form.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from sw_model.astra.cost import reduction_ns
@@ -18,7 +18,7 @@ from sw_model.collective.plan import Operation
 from sw_model.engine import EventKernel
 from sw_model.topology import Topology
 
-__all__ = ["Round", "congested_ns", "rounds_of"]
+__all__ = ["LiveCollective", "Round", "congested_ns", "rounds_of"]
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,7 @@ def _halving_doubling(
 class _Member:
     """One rank that carries out one chunk after another, at most ``active`` at a time."""
 
-    def __init__(self, run: _Run, place: int) -> None:
+    def __init__(self, run: LiveCollective, place: int) -> None:
         self.run = run
         self.place = place
         self.rounds = rounds_of(run.operation, run.algorithm, len(run.ranks), run.chunk, place)
@@ -98,7 +98,7 @@ class _Member:
     def _send(self, chunk: int) -> None:
         index = self.at[chunk]
         if index == len(self.rounds):
-            self.run.end = self.run.kernel.now
+            self.run.ended()
             self.begin()
             return
         self.sent[chunk] = True
@@ -126,7 +126,17 @@ class _Member:
         self.run.kernel.after(delay, self._enter, chunk)
 
 
-class _Run:
+class LiveCollective:
+    """A collective that is carried out message by message beside whatever else goes on.
+
+    Parameters
+    ----------
+    chunk, chunks : bytes of a chunk, and their number
+    ranks : its members
+    kernel, carrier : whose time and whose links it shares with others
+    done : called when the last member has ended the last chunk
+    """
+
     def __init__(
         self,
         operation: Operation,
@@ -137,13 +147,34 @@ class _Run:
         system: SystemConfig,
         kernel: EventKernel,
         carrier: Carrier,
+        done: Callable[[], object] = lambda: None,
     ) -> None:
         self.operation, self.algorithm = operation, algorithm
         self.chunk, self.chunks = chunk, chunks
         self.ranks, self.system = ranks, system
-        self.kernel, self.carrier = kernel, carrier
+        self.kernel, self.carrier, self.done = kernel, carrier, done
         self.end = kernel.now
+        self.left = chunks * len(ranks)
         self.members = [_Member(self, place) for place in range(len(ranks))]
+
+    @property
+    def sent(self) -> int:
+        """Bytes sent by the member that sends most."""
+        each = (sum(len(r.peers) * r.size for r in member.rounds) for member in self.members)
+        return self.chunks * max(each)
+
+    def begin(self) -> None:
+        """All members enter now."""
+        for _ in range(min(self.system.active_chunks, self.chunks)):
+            for member in self.members:
+                member.begin()
+
+    def ended(self) -> None:
+        """A member has ended a chunk."""
+        self.end = self.kernel.now
+        self.left -= 1
+        if self.left == 0:
+            self.done()
 
 
 def congested_ns(
@@ -155,7 +186,8 @@ def congested_ns(
     topology: Topology,
     system: SystemConfig,
 ) -> int:
-    """Time of ``chunks`` chunks of ``chunk`` bytes among ``ranks``, with queues at the links.
+    """Time of ``chunks`` chunks of ``chunk`` bytes among ``ranks`` with the network to themselves,
+    with queues at the links.
 
     Raises
     ------
@@ -163,9 +195,8 @@ def congested_ns(
         where the network has several dims.
     """
     kernel = EventKernel()
-    run = _Run(operation, algorithm, chunk, chunks, ranks, system, kernel, Aware(topology, kernel))
-    for _ in range(min(system.active_chunks, chunks)):
-        for member in run.members:
-            member.begin()
+    carrier = Aware(topology, kernel)
+    run = LiveCollective(operation, algorithm, chunk, chunks, ranks, system, kernel, carrier)
+    run.begin()
     kernel.run()
     return run.end

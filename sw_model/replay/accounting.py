@@ -13,12 +13,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from sw_model.chakra.graph import Graph
 from sw_model.replay.engine import Log
 from sw_model.results import union_length
 
-__all__ = ["NodeTimes", "RankTimes", "node_times", "rank_times"]
+__all__ = ["NodeTimes", "RankTimes", "iteration_times", "node_times", "rank_times"]
 
 Span = tuple[int, int]
 
@@ -37,7 +38,7 @@ class RankTimes:
 
 @dataclass(frozen=True)
 class NodeTimes:
-    """All nodes of one name on one rank, in ticks.
+    """All nodes of one layer on one rank, in ticks.
 
     ``communication`` is the union of their times from entry to end. ``exposed`` adds up over all
     names to the rank's: each instant counts to the communication that has been under way longest.
@@ -89,10 +90,9 @@ def _uncovered(span: Span, covered: list[Span], first: int) -> tuple[int, int]:
     return length, first
 
 
-def node_times(graph: Graph, log: Log, names: Sequence[str] | None = None) -> tuple[NodeTimes, ...]:
-    """The rank's nodes by name, in the order of the graph; those that take no time left out.
-    ``names`` stand in place of the nodes' own."""
-    names = names or [graph.layer(position) for position in range(len(graph.nodes))]
+def node_times(graph: Graph, log: Log) -> tuple[NodeTimes, ...]:
+    """The rank's nodes by layer, in the order of the graph; those that take no time left out."""
+    names = [graph.layer(position) for position in range(len(graph.nodes))]
     compute: dict[str, int] = {}
     for position, start, end in log.compute:
         compute[names[position]] = compute.get(names[position], 0) + end - start
@@ -122,3 +122,10 @@ def node_times(graph: Graph, log: Log, names: Sequence[str] | None = None) -> tu
         for name in dict.fromkeys(names)
         if name in compute or name in whole
     )
+
+
+def iteration_times(log: Log, starts: Sequence[int]) -> tuple[int, ...]:
+    """Time from each start to the next, the first from 0; without starts one, all of it."""
+    begins = {position: begin for position, begin, _ in log.compute}
+    bounds = [0, *(begins[start] for start in starts[1:] if start in begins), log.finish]
+    return tuple(end - begin for begin, end in pairwise(bounds))

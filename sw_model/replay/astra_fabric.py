@@ -23,7 +23,7 @@ from sw_model.astra.collective import (
     run_phases,
 )
 from sw_model.astra.links import Aware, Carrier, Unaware, pair_wire
-from sw_model.astra.rounds import congested_ns
+from sw_model.astra.rounds import LiveCollective, congested_ns
 from sw_model.astra.system import AlgorithmName, SystemConfig
 from sw_model.chakra.messages import NodeKind
 from sw_model.chakra.workload import ChakraWorkload, load_workload, rank_files
@@ -154,14 +154,27 @@ def group_collective(
         result = _one_dim(operation, chunk, chunks, members, topology, system, notes)
     if not aware or len(members) == 1:
         return result
+    used = _congested_algorithm(topology, system, operation, members, notes)
+    time = congested_ns(operation, used, chunk, chunks, members, topology, system)
+    uses = tuple(DimUse(time if use.busy_ns else 0, use.bytes_per_npu) for use in result.dims)
+    return AstraResult(time, uses, result.phases, chunks, tuple(notes))
+
+
+def _congested_algorithm(
+    topology: Topology,
+    system: SystemConfig,
+    operation: Operation,
+    members: tuple[int, ...],
+    notes: list[str],
+) -> AlgorithmName:
+    """What the congestion-aware back-end does; says in ``notes`` where that is not what is
+    asked for."""
     asked = _algorithm(topology, system, operation, members)
     used = chosen(asked, operation, len(members), "this group", notes)
     if used is AlgorithmName.DOUBLE_BINARY_TREE:
         notes.append("astra-sim-aware has no doubleBinaryTree: ring is used instead")
         used = AlgorithmName.RING
-    time = congested_ns(operation, used, chunk, chunks, members, topology, system)
-    uses = tuple(DimUse(time if use.busy_ns else 0, use.bytes_per_npu) for use in result.dims)
-    return AstraResult(time, uses, result.phases, chunks, tuple(notes))
+    return used
 
 
 def _algorithm(
@@ -199,7 +212,8 @@ def _one_dim(
 
 
 class AstraFabric:
-    """See the module. ``aware`` for the congestion-aware back-end."""
+    """See the module. ``aware`` for the congestion-aware back-end, in which collectives and
+    messages share the links; an algorithm of the user's own has them to itself."""
 
     ticks_per_ns = 1
     one_at_a_time = True
@@ -239,8 +253,43 @@ class AstraFabric:
             self.told.update(dict.fromkeys(self.known[key].notes))
         return self.known[key]
 
+    def _live(self, request: Request, done: Done) -> None:
+        """Message by message, over links that other collectives and messages use too."""
+        members, operation = request.group.members, request.operation
+        notes: list[str] = []
+        used = _congested_algorithm(self.topology, self.system, operation, members, notes)
+        self.told.update(dict.fromkeys(notes))
+        chunk, chunks = cut(operation, request.size, self.system.splits, len(members))
+        dim = shape_of(self.topology, members).dims[-1]
+        begun = self.kernel.now
+
+        def ended() -> None:
+            for colour in request.group.colours:
+                self.busy[colour][dim] += self.kernel.now - begun
+            done()
+
+        live = LiveCollective(
+            operation,
+            used,
+            chunk,
+            chunks,
+            members,
+            self.system,
+            self.kernel,
+            self.carrier,
+            ended,
+        )
+        for colour in request.group.colours:
+            self.sent[colour][dim] += live.sent
+        live.begin()
+
     def collective(self, request: Request, done: Done) -> None:
         """See `Fabric`."""
+        members = request.group.members
+        custom = self.system.custom_algorithm(request.operation, request.node)
+        if self.aware and len(members) > 1 and custom is None:
+            self._live(request, done)
+            return
         result = self.result(request)
         for colour in request.group.colours:
             for dim, use in enumerate(result.dims):

@@ -15,9 +15,18 @@ from dataclasses import dataclass
 from sw_model.chakra.graph import Graph, TraceNode
 from sw_model.chakra.messages import NodeKind
 from sw_model.chakra.workload import ChakraWorkload, assemble
+from sw_model.replay.accounting import (
+    NodeTimes,
+    RankTimes,
+    iteration_times,
+    node_times,
+    rank_times,
+)
+from sw_model.replay.engine import Log
+from sw_model.replay.folding import Folding
 from sw_model.topology import Topology
 
-__all__ = ["PlacedJob", "combine"]
+__all__ = ["JobResult", "PlacedJob", "combine", "job_results"]
 
 
 @dataclass(frozen=True)
@@ -100,3 +109,61 @@ def _group_name(
         return job
     name = f"{job}/{node.group}" if node.group else f"{job}/group {len(known) + 1}"
     return name if name not in known.values() else f"{name} ({len(known) + 1})"
+
+
+@dataclass(frozen=True)
+class JobResult:
+    """What became of one job; times in ticks.
+
+    Attributes
+    ----------
+    name : of the job
+    ranks : times of every representative with nodes of the job, of these nodes alone
+    sizes : number of the job's ranks that each stands for
+    nodes : of the rank that finishes last, by layer
+    iterations : of that rank
+    """
+
+    name: str
+    ranks: tuple[RankTimes, ...]
+    sizes: tuple[int, ...]
+    nodes: tuple[NodeTimes, ...]
+    iterations: tuple[int, ...]
+
+    @property
+    def latest(self) -> RankTimes:
+        """The rank that finishes last; of several, the lowest."""
+        return max(self.ranks, key=lambda rank: (rank.finish, -rank.rank))
+
+
+def job_results(
+    jobs: Sequence[PlacedJob], folding: Folding, logs: Sequence[Log]
+) -> tuple[JobResult, ...]:
+    """Every job by itself: from the log of a rank what belongs to the job's nodes."""
+    results = []
+    for job in jobs:
+        alike: dict[tuple[int, int], list[int]] = {}  # by colour and first node: places
+        for place, rank in enumerate(job.ranks):
+            alike.setdefault((folding.colour[rank], job.first[place]), []).append(place)
+        parts = {
+            job.ranks[places[0]]: (places[0], _part(logs[colour], job.span(places[0])))
+            for (colour, _), places in alike.items()
+        }
+        ranks = tuple(rank_times(rank, log) for rank, (_, log) in parts.items())
+        sizes = tuple(len(places) for places in alike.values())
+        latest = max(ranks, key=lambda rank: (rank.finish, -rank.rank)).rank
+        place, log = parts[latest]
+        graph = job.graphs[place]
+        nodes, iterations = node_times(graph, log), iteration_times(log, graph.starts)
+        results.append(JobResult(job.name, ranks, sizes, nodes, iterations))
+    return tuple(results)
+
+
+def _part(log: Log, span: range) -> Log:
+    """What a log says of the nodes in ``span``, counted from its start."""
+    made = Log()
+    for kind in ("compute", "host", "communication"):
+        entries = [e for e in getattr(log, kind) if e[0] in span]
+        setattr(made, kind, [(e[0] - span.start, *e[1:]) for e in entries])
+        made.finish = max([made.finish, *(e[-1] for e in entries)])
+    return made

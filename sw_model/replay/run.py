@@ -6,19 +6,26 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from fractions import Fraction
-from itertools import pairwise
 
 from sw_model.astra.system import DimOrder, SystemConfig
 from sw_model.chakra.workload import ChakraWorkload
 from sw_model.collective.memory_traffic import MemoryTraffic
 from sw_model.endpoint.kinds import IDEAL, EndpointSettings, endpoint_kind
 from sw_model.errors import InputError
-from sw_model.replay.accounting import NodeTimes, RankTimes, node_times, rank_times
+from sw_model.replay.accounting import (
+    NodeTimes,
+    RankTimes,
+    iteration_times,
+    node_times,
+    rank_times,
+)
 from sw_model.replay.astra_fabric import AstraFabric
+from sw_model.replay.bounds import TraceBounds, trace_bounds
 from sw_model.replay.endpoints import fabric_of
 from sw_model.replay.engine import Log, Replay
 from sw_model.replay.fabric import DimTraffic, Fabric
 from sw_model.replay.folding import fold
+from sw_model.replay.jobs import JobResult, PlacedJob, job_results
 from sw_model.replay.overlapped import OverlappedFabric, Schedule
 from sw_model.replay.shapes import shape_of
 
@@ -47,9 +54,11 @@ class TraceResult:
     dims : of the network
     notes : what a user should know
     logs : of every representative
+    jobs : each by itself, where there are several
     endpoint : kind of the endpoints
     memory : what collectives and messages moved in main memory, of the NPU that moved most; None
         where nothing was counted
+    bounds : what the collectives of the rank that finishes last take at least
     """
 
     workload: ChakraWorkload
@@ -62,8 +71,10 @@ class TraceResult:
     dims: tuple[DimTraffic, ...]
     notes: tuple[str, ...]
     logs: tuple[Log, ...] = field(repr=False, default=())
+    jobs: tuple[JobResult, ...] = ()
     endpoint: str = "ideal"
     memory: MemoryTraffic | None = None
+    bounds: TraceBounds = field(default_factory=TraceBounds)
 
     @property
     def latest(self) -> RankTimes:
@@ -104,13 +115,6 @@ def schedule_of(
     )
 
 
-def _iterations(log: Log, starts: Sequence[int]) -> tuple[int, ...]:
-    """Time from each start to the next, the first from 0; without starts one, all of it."""
-    begins = {position: begin for position, begin, _ in log.compute}
-    bounds = [0, *(begins[start] for start in starts[1:] if start in begins), log.finish]
-    return tuple(end - begin for begin, end in pairwise(bounds))
-
-
 def replay_trace(
     workload: ChakraWorkload,
     system: SystemConfig,
@@ -119,8 +123,7 @@ def replay_trace(
     schedule: Schedule = Schedule(),  # noqa: B008
     endpoint: EndpointSettings = EndpointSettings(),  # noqa: B008
     fold_ranks: bool = True,
-    names: Sequence[str] | None = None,
-    starts: Sequence[int] = (),
+    jobs: Sequence[PlacedJob] = (),
     progress: Callable[[float], object] | None = None,
 ) -> TraceResult:
     """Replay a trace.
@@ -132,8 +135,7 @@ def replay_trace(
     endpoint : likewise; without a kind they are ideal
     fold_ranks : identical ranks are simulated once. Not with astra-sim-aware, whose links are
         shared by particular ranks
-    names : of the nodes of every rank, in place of their own
-    starts : positions whose compute begins an iteration, of every rank
+    jobs : that the workload is made of, where there are several
     progress : called with the share that is done
 
     Raises
@@ -184,11 +186,13 @@ def replay_trace(
         ticks_per_ns=fabric.ticks_per_ns,
         ranks=ranks,
         sizes=folding.sizes,
-        nodes=node_times(graph, logs[late], names),
-        iterations=_iterations(logs[late], starts or graph.starts),
+        nodes=node_times(graph, logs[late]),
+        iterations=iteration_times(logs[late], graph.starts),
         dims=fabric.traffic(),
         notes=fabric.notes(),
         logs=tuple(logs),
+        jobs=job_results(jobs, folding, logs),
         endpoint=kind.name,
         memory=fabric.memory_traffic() if isinstance(fabric, OverlappedFabric) else None,
+        bounds=trace_bounds(workload, ranks[late].rank, system),
     )

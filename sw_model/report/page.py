@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from operator import itemgetter
 from typing import TYPE_CHECKING
@@ -169,12 +169,13 @@ def page_of_run(run: RunResult, *, title: str) -> Page:
     )
 
 
-def page_of_trace(result: TraceResult, *, names: Sequence[str] | None = None) -> Page:
-    """Of a replayed trace. ``names`` stand in place of the nodes' own."""
+def page_of_trace(result: TraceResult) -> Page:
+    """Of a replayed trace."""
     latest, ns = result.latest, result.ns
     index = next(i for i, rank in enumerate(result.ranks) if rank.rank == latest.rank)
     log = result.logs[index]
-    names = names or [node.name for node in result.workload.graphs[latest.rank].nodes]
+    graph = result.workload.graphs[latest.rank]
+    names = [graph.layer(position) for position in range(len(graph.nodes))]
     compute = [(start, end) for _, start, end in log.compute]
     exposed = _outside([(start, end) for _, _, start, end in log.communication], compute)
     own = [Bar(ns(a), ns(b), "compute", names[position]) for position, a, b in log.compute]

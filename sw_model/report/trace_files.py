@@ -8,6 +8,7 @@ from typing import Any
 
 from sw_model.replay.run import TraceResult
 from sw_model.report.csv_text import csv_text
+from sw_model.report.jobs import jobs_rows
 from sw_model.report.trace import trace_json
 
 __all__ = ["chrome_trace", "csv_tables", "named"]
@@ -69,7 +70,8 @@ def named(what: str, pid: int, tid: int, name: str) -> dict[str, Any]:
 
 
 def csv_tables(result: TraceResult) -> dict[str, str]:
-    """``layers.csv``, ``dims.csv`` and ``ranks.csv``; a rank stands for ``ranks_alike``."""
+    """``layers.csv``, ``dims.csv`` and ``ranks.csv``, and ``jobs.csv`` where there are several; a rank
+    stands for ``ranks_alike``."""
     found = trace_json(result)
     ranks = [
         {
@@ -83,8 +85,10 @@ def csv_tables(result: TraceResult) -> dict[str, str]:
         }
         for rank, size in zip(result.ranks, result.sizes, strict=True)
     ]
+    jobs = {"jobs.csv": csv_text(jobs_rows(result))} if result.jobs else {}
     return {
         "layers.csv": csv_text(found["layers"]),
         "dims.csv": csv_text(found["dims"]),
         "ranks.csv": csv_text(ranks),
+        **jobs,
     }
