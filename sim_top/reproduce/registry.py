@@ -14,6 +14,7 @@ __all__ = ["SETS", "Row", "draw", "rows_of"]
 SETS = {
     "astra-sim": "sim_top.reproduce.astra_sim",
     "fred": "sim_top.reproduce.fred",
+    "libra": "sim_top.reproduce.libra",
     "themis": "sim_top.reproduce.themis",
 }
 
