@@ -15,6 +15,7 @@ from sw_model.fred.timing import FredTiming
 from testbenches.bench import Bench
 from testbenches.fred_packets import Header, Packet, control_packet, flow_packets, merged
 from testbenches.fred_wires import WireReceiver, WireSender
+from testbenches.streams import never
 
 __all__ = ["SwitchBench"]
 
@@ -72,9 +73,11 @@ class SwitchBench:
         return self.classes.index(traffic_class) if self.classes else 0
 
     async def restart(self) -> None:
-        """Reset in the middle of whatever goes on; configurations are gone."""
-        for end in (*self.senders, *self.receivers):
-            end.clear()
+        """Reset in the middle of whatever goes on; configurations are gone, and so are stalls."""
+        for sender, receiver in zip(self.senders, self.receivers, strict=True):
+            sender.clear()
+            receiver.clear()
+            sender.stalls = receiver.stalls = never()
         self.expected.clear()
         self.configurations.clear()
         await self.bench.reset(cycles=1)

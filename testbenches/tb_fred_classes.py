@@ -415,8 +415,6 @@ async def reset_in_the_middle(dut: Any) -> None:
         bench.senders[0].send(bench.senders[0].queues[0], 0)  # a packet too many: an error
         await bench.bench.step(generator.randint(30, 200))
         await bench.restart()
-        for end in (*bench.senders, *bench.receivers):
-            end.stalls = never()
         await bench.bench.step(bench.latency + 5)
         assert int(dut.idle.value)
         assert not int(dut.error.value)

@@ -113,3 +113,24 @@ def test_two_classes_and_control_on_verilator():
         middle_copies=2,
         starvation_bound=2,
     )
+
+
+CONTROL_OPTIONS = {
+    "classes": (DP, CONTROL),
+    "input_depth": 24,
+    "output_credits": (40, 10),
+    "control_bytes": 48,
+}
+
+
+def test_control():
+    run("fred_control", **CONTROL_OPTIONS)
+
+
+def test_control_on_links_of_a_rational_rate():
+    run(
+        "fred_control",
+        testcase="a_slow_output_shares_its_rate",
+        rate=Fraction(3, 5),
+        **CONTROL_OPTIONS,
+    )
