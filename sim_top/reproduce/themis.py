@@ -8,6 +8,7 @@ from math import prod
 from pathlib import Path
 from statistics import geometric_mean, mean
 
+from sim_top.reproduce import themis_training
 from sim_top.reproduce.registry import Row
 from sw_model.collective.cost import algorithms_of
 from sw_model.collective.plan import Collective, Operation
@@ -92,8 +93,8 @@ def rows(progress: Callable[[float], object]) -> list[Row]:
                 at_least=True,
             )
         )
-        progress(0.5 + (number + 1) / 6)
-    return out
+        progress(0.5 + (number + 1) / 12)
+    return out + themis_training.rows(lambda share: progress(0.75 + share / 4))
 
 
 def _means(found: dict[str, dict[str, list[float]]]) -> list[Row]:

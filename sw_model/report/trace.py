@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from sw_model.collective.memory_traffic import MemoryTraffic
 from sw_model.replay.accounting import RankTimes
 from sw_model.replay.run import TraceResult
+from sw_model.schedule.joint_bound import NO_BOUND
 from sw_model.units import format_bandwidth, format_size, format_time_ns
 
 if TYPE_CHECKING:
@@ -57,6 +58,8 @@ def trace_json(result: TraceResult) -> dict[str, Any]:
         "nodes": result.workload.nodes,
         "semantics": result.semantics.value,
         "endpoint": result.endpoint,
+        "bound_ns": result.bounds.whole.ns,
+        "bound_dims": result.bounds.whole.named,
         "memory_read_bytes_per_npu": moved(lambda memory: memory.reads),
         "memory_write_bytes_per_npu": moved(lambda memory: memory.writes),
         "notes": list(result.notes),
@@ -79,6 +82,7 @@ def trace_json(result: TraceResult) -> dict[str, Any]:
                 "comm_ns": ns(node.communication),
                 "exposed_ns": ns(node.exposed),
                 "bytes": node.bytes // len(result.iterations),
+                "bound_ns": result.bounds.layers.get(node.name, NO_BOUND).ns,
             }
             for node in result.nodes
         ],
@@ -110,6 +114,10 @@ def trace_tables(result: TraceResult, *, layers: int = 12) -> list[Table]:
         what.add_row("communication in main memory", f"{reads} read, {writes} written, per NPU")
 
     time = _table(f"Time of rank {result.latest.rank}, which finishes last", "", "us", "min", "max")
+    bound = result.bounds.whole
+    if bound.dims:
+        setting = ", ".join(bound.named)
+        what.add_row("collectives take at least", f"{format_time_ns(bound.ns)} ({setting})")
     for name, share in (("total", _SHARES[0][1]), *((n[:-3], s) for n, s in _SHARES[1:])):
         spread = _spread(result, share)
         time.add_row(
