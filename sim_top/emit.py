@@ -6,7 +6,7 @@ import gc
 import json
 import warnings
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import asdict, dataclass, fields, replace
 from fractions import Fraction
 from pathlib import Path
 
@@ -15,10 +15,15 @@ from amaranth.lib import wiring
 
 from rtl.ace.endpoint import AceEndpoint
 from rtl.ace.parameters import AceParameters, DimParameters
+from rtl.axi.endpoint import AceAxi
+from rtl.axi.parameters import AxiParameters
+from rtl.axi.register_map import registers
 from rtl.fred.switch import FredSwitch
 from sim_top.emission import emit_systemverilog
+from sim_top.emission.ports import field_ports
 from sim_top.platform.component import PlatformComponent
 from sim_top.platform.parameters import DATA_TYPES, OPERATORS
+from sim_top.registers import c_header
 from sw_model.endpoint.timing import ACE_TIMING
 from sw_model.errors import InputError, nearest
 from sw_model.fred.timing import FRED_TIMING
@@ -26,9 +31,20 @@ from sw_model.platform import Platform
 from sw_model.topology import Dim, DimKind, Topology
 from sw_model.units import shown
 
-__all__ = ["TOPS", "emit"]
+__all__ = ["LINT", "TOPS", "emit"]
 
 Settings = dict[str, int]
+
+LINT = [
+    "-Wall",
+    "-Wno-DECLFILENAME",  # all modules stand in one file
+    "-Wno-UNUSEDSIGNAL",  # Yosys names parts of expressions that are not used further
+    "-Wno-WIDTHEXPAND",  # it compares and adds values of different widths, as Amaranth means it
+    "-Wno-WIDTHTRUNC",  # and cuts sums where Amaranth cuts them
+    "-Wno-PROCASSINIT",  # registers have an initial value beside their reset
+    "-Wno-CASEINCOMPLETE",  # values are assigned before the case
+]
+"""Verilator's options for linting what is written; what each waives, and why it is harmless."""
 
 _LARGEST = 1 << 20  # no parameter of a part is larger
 
@@ -48,9 +64,13 @@ def _ace(settings: Settings) -> wiring.Component:
     ring = DimParameters(grants=True, credits=settings["link_depth"], depth=settings["link_depth"])
     fred = replace(ring, grants=False)
     dims = (ring,) * settings["ring_dims"] + (fred,) * settings["fred_dims"]
-    return AceEndpoint(
-        parameters=AceParameters(dims=dims, data_types=DATA_TYPES, operators=OPERATORS, **shared)
-    )
+    parameters = AceParameters(dims=dims, data_types=DATA_TYPES, operators=OPERATORS, **shared)
+    if settings["axi"] not in (0, 1):
+        raise ValueError(f"axi must be 0 or 1, not {settings['axi']!r}")
+    if not settings["axi"]:
+        return AceEndpoint(parameters=parameters)
+    axi = AxiParameters(**{f.name: settings[f"axi_{f.name}"] for f in fields(AxiParameters)})
+    return AceAxi(parameters=parameters, axi=axi, completions=settings["completions"])
 
 
 def _fred(settings: Settings) -> wiring.Component:
@@ -92,6 +112,9 @@ _ACE_SIM: Settings = {
     "read_beats": 128,
     "write_beats": 128,
     "adder_depth": ACE_TIMING.adder_depth,
+    "completions": 16,
+    "axi": 1,  # 0: the ports are Antiphon's own, as between the parts of a platform
+    **{f"axi_{name}": value for name, value in asdict(AxiParameters()).items()},
 }
 _FRED_SIM: Settings = {
     "ports": 4,
@@ -145,7 +168,8 @@ TOPS: Mapping[str, _Top] = {
 
 
 def emit(top: str, out: Path, *, preset: str, settings: Mapping[str, str]) -> list[Path]:
-    """Write ``<top>.sv``, and a FuseSoC core file that names it.
+    """Write ``<top>.sv``, and a FuseSoC core file that names it; for ``ace`` on AXI also a C header
+    of its registers.
 
     The same arguments give the same bytes. The header of the SystemVerilog says the parameters.
 
@@ -183,10 +207,11 @@ def emit(top: str, out: Path, *, preset: str, settings: Mapping[str, str]) -> li
     text = _built(top, chosen)
     header = [f"// {top}, preset {preset}."]
     header += [f"//   {key} = {chosen[key]}" for key in chosen]
-    files = {
-        f"{top}.sv": "\n".join([*header, text]),
-        f"{top}.core": _core(top),
-    }
+    files = {f"{top}.sv": "\n".join([*header, text])}
+    if chosen.get("axi"):
+        dims = chosen["ring_dims"] + chosen["fred_dims"]
+        files["ace_registers.h"] = c_header(registers(dims=dims))
+    files[f"{top}.core"] = _core(top, headers=[name for name in files if name.endswith(".h")])
     try:
         out.mkdir(parents=True, exist_ok=True)
         for name, contents in files.items():
@@ -202,25 +227,32 @@ def _built(top: str, settings: Settings) -> str:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UnusedElaboratable)
         try:
-            return emit_systemverilog(TOPS[top].build(settings), name=top)
+            component = TOPS[top].build(settings)
+            ports = field_ports(component) if isinstance(component, AceAxi) else None
+            return emit_systemverilog(component, name=top, ports=ports)
         except ValueError as error:
             reason = str(error)
         gc.collect()  # Amaranth warns when the parts go: now, not later
     raise InputError(f"{top} cannot be built: {reason}")
 
 
-def _core(top: str) -> str:
-    """A FuseSoC core file (CAPI2) with the one source, for linting and synthesis."""
+def _core(top: str, *, headers: list[str]) -> str:
+    """A FuseSoC core file (CAPI2) with the one source, for linting and synthesis, and headers for
+    software."""
+    software = {"software": {"files": headers, "file_type": "user"}} if headers else {}
     description = {
         "name": f"antiphon:antiphon:{top}:0.1.0",
         "description": f"Antiphon's {top}, written from its Amaranth description",
-        "filesets": {"rtl": {"files": [f"{top}.sv"], "file_type": "systemVerilogSource"}},
+        "filesets": {
+            "rtl": {"files": [f"{top}.sv"], "file_type": "systemVerilogSource"},
+            **software,
+        },
         "targets": {
             "default": {"filesets": ["rtl"], "toplevel": top},
             "lint": {
                 "default_tool": "verilator",
                 "filesets": ["rtl"],
-                "tools": {"verilator": {"mode": "lint-only"}},
+                "tools": {"verilator": {"mode": "lint-only", "verilator_options": LINT}},
                 "toplevel": top,
             },
         },

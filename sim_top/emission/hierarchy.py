@@ -15,7 +15,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from amaranth.back import rtlil
-from amaranth.hdl import ClockSignal, Elaboratable, Fragment, Instance, ResetSignal
+from amaranth.hdl import (
+    ClockSignal,
+    DomainRenamer,
+    Elaboratable,
+    Fragment,
+    Instance,
+    ResetSignal,
+)
 from amaranth.hdl._ast import Signal, SignalDict, SignalSet, Value, ValueCastable
 from amaranth.hdl._ir import Design, PortDirection
 from amaranth.hdl._xfrm import DomainCollector, TransformedElaboratable
@@ -172,7 +179,14 @@ class _Cutter:
         if self._whole:
             return self._elaborate(obj, platform)
         if isinstance(obj, TransformedElaboratable):
-            # A transformer would have no effect on an instance.
+            if all(isinstance(t, DomainRenamer) for t in obj._transforms_):
+                # It renames the domains of an instance's clocks and resets, too.
+                obj._MustUse__used = True
+                fragment = self._get(obj._elaboratable_, platform)
+                for transform in obj._transforms_:
+                    fragment = transform(fragment)
+                return fragment
+            # Others would have no effect on an instance.
             self._whole = True
             try:
                 return self._elaborate(obj, platform)

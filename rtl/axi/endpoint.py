@@ -1,0 +1,291 @@
+"""The ACE engine as a block of a system on chip: AXI4-Lite, AXI4 and AXI4-Stream."""
+
+from amaranth.hdl import (
+    Cat,
+    ClockDomain,
+    ClockSignal,
+    DomainRenamer,
+    Module,
+    Mux,
+    ResetSignal,
+    Signal,
+    unsigned,
+)
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In, Out
+
+from rtl.ace.counters import DimCounters, EngineCounters
+from rtl.ace.engine import AceEngine
+from rtl.ace.memory_port import ADDRESS_BITS as FLIT_ADDRESS_BITS
+from rtl.ace.parameters import AceParameters, check_positive
+from rtl.axi.link_port import LinkPort
+from rtl.axi.lite_port import AxiLitePort
+from rtl.axi.parameters import AxiParameters
+from rtl.axi.read_master import AxiReadMaster
+from rtl.axi.register_file import RegisterFile
+from rtl.axi.register_map import ADDRESS_BITS, VERSION, counters, registers
+from rtl.axi.signatures import AxiLiteSignature, AxiSignature, AxiStreamSignature
+from rtl.axi.write_master import AxiWriteMaster
+from rtl.common.fifo import StreamFifo
+
+__all__ = ["AceAxi"]
+
+MAGIC = 0x414345
+_resettable = DomainRenamer("engine")
+
+
+class AceAxi(wiring.Component):
+    """The engine with the ports of the field (docs/ace.md, *On AXI*; docs/registers.md).
+
+    The host's part in a collective is a descriptor in memory, one write to DOORBELL, one interrupt
+    and one read of COMPLETION.
+
+    Parameters
+    ----------
+    parameters : of the engine; of each dim, ``grants`` and ``depth`` set its port (``rate`` and
+        ``credits`` belong to Antiphon's own links)
+    axi : of the memory port
+    completions : completions that wait for the host, 1 to 255; behind them the engine waits
+
+    Members
+    -------
+    s_axi : In(AxiLiteSignature)
+        Registers.
+    m_axi : Out(AxiSignature)
+        The NPU's memory.
+    irq : Out(1)
+        Level: an enabled cause is pending.
+    m_axis_<d>, s_axis_<d> : Out, In(AxiStreamSignature)
+        Flits of dim d, to and from its neighbours or its switch.
+    m_axis_grant_<d>, s_axis_grant_<d> : Out, In(AxiStreamSignature)
+        Grants, for dims that have them: from this port to the one ``s_axis_<d>`` comes from, and
+        from where ``m_axis_<d>`` goes to.
+
+    Raises
+    ------
+    ValueError
+        ``completions must be at most 255, not ...`` and as of the parameters' classes.
+    """
+
+    def __init__(
+        self, *, parameters: AceParameters, axi: AxiParameters | None = None, completions: int = 16
+    ):
+        self.parameters = parameters
+        self.axi = axi = AxiParameters() if axi is None else axi
+        check_positive("completions", completions)
+        if completions > 255:
+            raise ValueError(f"completions must be at most 255, not {completions!r}")
+        self.completions = completions
+        flit_bytes = parameters.flit_bytes
+        flits = AxiStreamSignature(data_bytes=flit_bytes, user_bits=1)
+        grants = AxiStreamSignature(data_bytes=1)
+        members = {
+            "s_axi": In(AxiLiteSignature(address_bits=ADDRESS_BITS)),
+            "m_axi": Out(
+                AxiSignature(
+                    address_bits=axi.address_bits, data_bytes=flit_bytes, id_bits=axi.id_bits
+                )
+            ),
+            "irq": Out(1),
+        }
+        for dim, description in enumerate(parameters.dims):
+            members |= {f"m_axis_{dim}": Out(flits), f"s_axis_{dim}": In(flits)}
+            if description.grants:
+                members |= {
+                    f"m_axis_grant_{dim}": Out(grants),
+                    f"s_axis_grant_{dim}": In(grants),
+                }
+        super().__init__(members)
+
+    def elaborate(self, platform):
+        m = Module()
+        p = self.parameters
+        dims = len(p.dims)
+        table = {register.name: register for register in registers(dims=dims)}
+        m.submodules.port = port = AxiLitePort(address_bits=ADDRESS_BITS)
+        m.submodules.registers = file = RegisterFile(table=tuple(table.values()))
+        wiring.connect(m, wiring.flipped(self.s_axi), port.axi)
+        wiring.connect(m, port.access, file.access)
+
+        # The engine and its side of the memory port have a reset of their own.
+        reset = Signal()
+        m.domains.engine = domain = ClockDomain("engine", local=True)
+        m.d.comb += [
+            domain.clk.eq(ClockSignal()),
+            domain.rst.eq(ResetSignal() | reset),
+        ]
+        engine = AceEngine(parameters=p)
+        m.submodules.engine = _resettable(engine)
+        drained, halt = self._memory(m, engine)
+        up, lost = self._links(m, engine, reset)
+        resetting = self._reset(m, file, drained, halt, reset)
+
+        # Doorbells.
+        doorbells = StreamFifo(shape=unsigned(FLIT_ADDRESS_BITS), depth=p.doorbells)
+        m.submodules.doorbells = _resettable(doorbells)
+        wiring.connect(m, doorbells.o, engine.doorbell)
+        m.d.comb += [
+            file.refuse.DOORBELL.eq(~doorbells.i.ready | resetting),
+            doorbells.i.valid.eq(file.written.DOORBELL[0]),
+            doorbells.i.payload.eq(file.access.write_data),
+        ]
+
+        # Completions.
+        completions = StreamFifo(shape=unsigned(16), depth=self.completions)
+        m.submodules.completions = _resettable(completions)
+        wiring.connect(m, engine.completion, completions.i)
+        m.d.comb += completions.o.ready.eq(file.taken.COMPLETION)
+
+        link_pending = Signal()
+        with m.If(lost.any()):
+            m.d.sync += link_pending.eq(1)
+        with m.Elif(file.written.INTERRUPT_PENDING[0] & file.access.write_data[1]):
+            m.d.sync += link_pending.eq(0)
+        pending = Cat(completions.o.valid, link_pending)
+        m.d.comb += self.irq.eq((pending & file.stored.INTERRUPT_ENABLE[0]).any())
+
+        self._values(
+            m,
+            file,
+            table,
+            {
+                "COMPLETION": {
+                    "collective": Mux(completions.o.valid, completions.o.payload, 0),
+                    "valid": completions.o.valid,
+                },
+                "STATUS": {
+                    "idle": engine.idle & ~doorbells.o.valid,
+                    "resetting": resetting,
+                    "doorbell_room": p.doorbells - doorbells.level,
+                    "completions": completions.level,
+                },
+                "LINKS": up,
+                "INTERRUPT_PENDING": pending,
+            },
+        )
+        self._report(m, file, table, engine)
+        return m
+
+    def _memory(self, m, engine):
+        """The engine's memory ports on AXI4; whether no burst is under way, and the order to begin
+        none."""
+        p, axi = self.parameters, self.axi
+        halt, drained = Signal(), Signal()
+        reads = AxiReadMaster(flit_bytes=p.flit_bytes, axi=axi)
+        writes = AxiWriteMaster(flit_bytes=p.flit_bytes, axi=axi)
+        m.submodules.reads = _resettable(reads)
+        m.submodules.writes = _resettable(writes)
+        wiring.connect(m, engine.memory_read, reads.port)
+        wiring.connect(m, engine.memory_write, writes.port)
+        for master in (reads, writes):
+            for name, member in master.signature.members["axi"].signature.members.items():
+                inner, outer = getattr(master.axi, name), getattr(self.m_axi, name)
+                m.d.comb += outer.eq(inner) if member.flow is Out else inner.eq(outer)
+        m.d.comb += [
+            reads.halt.eq(halt),
+            writes.halt.eq(halt),
+            drained.eq(reads.drained & writes.drained),
+        ]
+        return drained, halt
+
+    def _links(self, m, engine, reset):
+        """The ports of the dims on AXI4-Stream; by dim, whether the link is up and whether its
+        other end was reset."""
+        p = self.parameters
+        up, lost = Signal(len(p.dims)), Signal(len(p.dims))
+        before = Signal()
+        m.d.sync += before.eq(reset)
+        for dim, description in enumerate(p.dims):
+            link = LinkPort(
+                flit_bytes=p.flit_bytes, depth=description.depth, grants=description.grants
+            )
+            m.submodules[f"link_{dim}"] = link
+            wiring.connect(m, engine.ports[dim], link.port)
+            wiring.connect(m, link.send, wiring.flipped(getattr(self, f"m_axis_{dim}")))
+            wiring.connect(m, wiring.flipped(getattr(self, f"s_axis_{dim}")), link.receive)
+            if description.grants:
+                out, back = (getattr(self, f"{side}_axis_grant_{dim}") for side in "ms")
+                wiring.connect(m, link.grant_send, wiring.flipped(out))
+                wiring.connect(m, wiring.flipped(back), link.grant_receive)
+            m.d.comb += [
+                link.restart.eq(reset & ~before),
+                up[dim].eq(link.up),
+                lost[dim].eq(link.lost),
+            ]
+        return up, lost
+
+    def _reset(self, m, file, drained, halt, reset):
+        """A reset asked for by the host: no new burst, then, when all are over, two cycles of
+        reset."""
+        resetting = Signal()
+        with m.FSM():
+            with m.State("RUN"):
+                with m.If(file.written.CONTROL[0] & file.access.write_data[0]):
+                    m.next = "DRAIN"
+            with m.State("DRAIN"):
+                m.d.comb += halt.eq(1)
+                with m.If(drained):
+                    m.next = "RESET"
+            with m.State("RESET"):
+                m.d.comb += [halt.eq(1), reset.eq(1)]
+                m.next = "SETTLE"
+            with m.State("SETTLE"):
+                m.d.comb += [halt.eq(1), reset.eq(1)]
+                m.next = "RUN"
+            m.d.comb += resetting.eq(halt)
+        return resetting
+
+    def _values(self, m, file, table, values):
+        """Give registers their values: a number, or {field: value}."""
+        for name, value in values.items():
+            target = file.values[name][0]
+            if not isinstance(value, dict):
+                m.d.comb += target.eq(value)
+                continue
+            fields = {field.name: field for field in table[name].fields}
+            assert fields.keys() == value.keys(), (name, fields, value)
+            for key, part in value.items():
+                field = fields[key]
+                m.d.comb += target[field.low : field.low + field.width].eq(part)
+
+    def _report(self, m, file, table, engine):
+        """How the engine was built, where its dims stand, and its counters."""
+        p, axi = self.parameters, self.axi
+        self._values(
+            m,
+            file,
+            table,
+            {
+                "ID": {"version": VERSION, "magic": MAGIC},
+                "SHAPE": {
+                    "flit_bytes": p.flit_bytes,
+                    "contexts": p.contexts,
+                    "dims": len(p.dims),
+                    "completions": self.completions,
+                },
+                "SRAM": {"flits": p.sram_flits, "buffers": p.buffers},
+                "LIMITS": {"program_steps": p.program_steps, "packet_bytes": p.packet_bytes},
+                "ARITHMETIC": {
+                    "data_types": sum(1 << code for code in p.data_types),
+                    "operators": sum(1 << code for code in p.operators),
+                },
+                "GRANTS": sum(dim.grants << number for number, dim in enumerate(p.dims)),
+                "MEMORY": {
+                    "burst_beats": axi.burst_beats,
+                    "reads": axi.reads,
+                    "writes": axi.writes,
+                },
+            },
+        )
+        for dim in range(len(p.dims)):
+            status = engine.status[dim]
+            for name in ("DIM_STATUS", "DIM_PROGRESS"):
+                for field in table[name].fields:
+                    part = file.values[name][dim][field.low : field.low + field.width]
+                    m.d.comb += part.eq(status[field.name])
+            for name in counters(DimCounters):
+                value = engine.counters.dims[dim][name]
+                m.d.comb += file.values[f"DIM_{name.upper()}"][dim].eq(value)
+        for name in counters(EngineCounters):
+            value = engine.counters.engine[name]
+            m.d.comb += file.values[f"COUNT_{name.upper()}"][0].eq(value)

@@ -1,0 +1,183 @@
+"""Engines on AXI with the models around them: memories, hosts and links, all of them stalling."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import cocotb
+from cocotb.clock import Clock
+from cocotb.triggers import ClockCycles, RisingEdge
+from cocotbext.axi import (
+    AxiBus,
+    AxiLiteBus,
+    AxiLiteMaster,
+    AxiRam,
+    AxiResp,
+    AxiStreamBus,
+    AxiStreamFrame,
+    AxiStreamSink,
+    AxiStreamSource,
+)
+
+from rtl.axi.register_map import Register, registers
+from testbenches.axi_monitor import AxiMonitor
+
+__all__ = ["AxiEngine", "AxiGroup"]
+
+MEMORY_BYTES = 1 << 18
+
+
+def _stalls(generator: random.Random, percent: int) -> Iterator[bool]:
+    """Stalls of single cycles and of whole stretches."""
+    while True:
+        if generator.randrange(100) < percent:
+            yield from (True for _ in range(generator.choice((1, 1, 2, 8))))
+        else:
+            yield from (False for _ in range(generator.choice((1, 1, 2, 8))))
+
+
+class AxiEngine:
+    """One engine with its memory and its host.
+
+    Parameters
+    ----------
+    dut : the group
+    rank : which
+    dims : of the engine
+    expected : see :class:`testbenches.axi_monitor.AxiMonitor`
+    """
+
+    def __init__(self, dut: Any, rank: int, *, dims: int, expected: Mapping[str, int]) -> None:
+        prefix = f"r{rank}"
+        clocked = (dut.clk, dut.rst)
+        self.rank = rank
+        self.interrupt = getattr(dut, f"{prefix}_irq")
+        self.memory = AxiRam(
+            AxiBus.from_prefix(dut, f"{prefix}_m_axi"), *clocked, size=MEMORY_BYTES
+        )
+        self.host = AxiLiteMaster(AxiLiteBus.from_prefix(dut, f"{prefix}_s_axi"), *clocked)
+        self.monitor = AxiMonitor(dut, f"{prefix}_m_axi", dict(expected))
+        self.table: dict[str, Register] = {r.name: r for r in registers(dims=dims)}
+        self.accesses = {"read": 0, "write": 0}
+        self.sinks: dict[str, AxiStreamSink] = {}
+        self.sources: dict[str, AxiStreamSource] = {}
+        for dim in range(dims):
+            for kind in ("", "grant_"):
+                sink = AxiStreamBus.from_prefix(dut, f"{prefix}_m_axis_{kind}{dim}")
+                source = AxiStreamBus.from_prefix(dut, f"{prefix}_s_axis_{kind}{dim}")
+                self.sinks[f"{kind}{dim}"] = AxiStreamSink(sink, *clocked)
+                self.sources[f"{kind}{dim}"] = AxiStreamSource(source, *clocked)
+
+    def channels(self) -> dict[str, Any]:
+        """Everything that can stall, by name."""
+        ram, host = self.memory, self.host
+        return {
+            "aw": ram.write_if.aw_channel,
+            "w": ram.write_if.w_channel,
+            "b": ram.write_if.b_channel,
+            "ar": ram.read_if.ar_channel,
+            "r": ram.read_if.r_channel,
+            "host aw": host.write_if.aw_channel,
+            "host w": host.write_if.w_channel,
+            "host b": host.write_if.b_channel,
+            "host ar": host.read_if.ar_channel,
+            "host r": host.read_if.r_channel,
+            **{f"from {name}": sink for name, sink in self.sinks.items()},
+            **{f"to {name}": source for name, source in self.sources.items()},
+        }
+
+    def stall(self, generator: random.Random, percent: int) -> None:
+        """Let every channel stall at random."""
+        for channel in self.channels().values():
+            channel.set_pause_generator(_stalls(random.Random(generator.random()), percent))
+
+    def address(self, name: str, number: int = 0) -> int:
+        """Of a register."""
+        return self.table[name].addresses()[number]
+
+    async def read(self, name: str, number: int = 0) -> int:
+        """A register, or both halves of a 64-bit one."""
+        self.accesses["read"] += 1
+        address = self.address(name, number)
+        low = await self.host.read(address, 4)
+        assert low.resp is AxiResp.OKAY, (name, low)
+        value = int.from_bytes(low.data, "little")
+        if self.table[name].wide:
+            value |= int.from_bytes((await self.host.read(address + 4, 4)).data, "little") << 32
+        return value
+
+    async def write(self, name: str, value: int, number: int = 0) -> AxiResp:
+        """Write a register; the response."""
+        self.accesses["write"] += 1
+        answer = await self.host.write(self.address(name, number), value.to_bytes(4, "little"))
+        return answer.resp
+
+    async def fields(self, name: str, number: int = 0) -> dict[str, int]:
+        """The fields of a register."""
+        value = await self.read(name, number)
+        return {f.name: value >> f.low & ((1 << f.width) - 1) for f in self.table[name].fields}
+
+    async def interrupted(self, cycles: int, clk: Any) -> None:
+        """Wait for the interrupt, without looking at anything else."""
+        for _ in range(cycles):
+            await RisingEdge(clk)
+            if int(self.interrupt.value):
+                return
+        raise TimeoutError(f"rank {self.rank}: no interrupt in {cycles} cycles")
+
+
+class AxiGroup:
+    """A ring of engines on every dim: rank i sends to rank i + 1.
+
+    Parameters
+    ----------
+    dut : an :class:`testbenches.ace_axi_ring.AceAxiGroup`
+    ranks, dims : its size
+    expected : attributes of the memory ports
+    seed : of all stalls
+    stall : per cent of the turns in which a channel stalls
+    """
+
+    def __init__(
+        self,
+        dut: Any,
+        *,
+        ranks: int,
+        dims: int,
+        expected: Mapping[str, int],
+        seed: int,
+        stall: int = 0,
+    ) -> None:
+        self.dut = dut
+        self.clk = dut.clk
+        self.engines = [AxiEngine(dut, r, dims=dims, expected=expected) for r in range(ranks)]
+        self.dims = dims
+        generator = random.Random(seed)
+        if stall:
+            for engine in self.engines:
+                engine.stall(generator, stall)
+
+    async def begin(self) -> None:
+        """Clock, reset, and the carriers between the engines."""
+        Clock(self.clk, 2, unit="ns").start()
+        self.dut.rst.value = 1
+        await ClockCycles(self.clk, 4)
+        self.dut.rst.value = 0
+        ranks = len(self.engines)
+        for rank, engine in enumerate(self.engines):
+            cocotb.start_soon(engine.monitor.run())
+            after, before = self.engines[(rank + 1) % ranks], self.engines[rank - 1]
+            for dim in range(self.dims):
+                cocotb.start_soon(_carry(engine.sinks[f"{dim}"], after.sources[f"{dim}"]))
+                name = f"grant_{dim}"
+                cocotb.start_soon(_carry(engine.sinks[name], before.sources[name]))
+        await ClockCycles(self.clk, 2)
+
+
+async def _carry(sink: AxiStreamSink, source: AxiStreamSource) -> None:
+    """Frames from one engine to another, each when it has come in full."""
+    while True:
+        frame = await sink.recv(compact=False)
+        await source.send(AxiStreamFrame(frame.tdata, tuser=frame.tuser or None))
