@@ -116,6 +116,8 @@ class _Replayer:
         return time
 
     def _step(self, step: Step) -> Fraction:
+        if step.queue:
+            return self._run([self._queue_graph(step)] * self.topology.npus)
         if len(step.paths) > 1 and not step.apart:
             return self._replay(step.paths)
         return max(self._path(path) for path in step.paths)
@@ -137,10 +139,37 @@ class _Replayer:
             graphs = [self._graph(paths, 0)] * self.topology.npus
         else:
             graphs = [self._graph(paths, rank) for rank in ranks]
+        return self._run(graphs)
+
+    def _run(self, graphs: list[Graph]) -> Fraction:
         result = replay_trace(
             assemble("optimum", graphs, self.topology), SystemConfig(), schedule=self.schedule
         )
         return Fraction(result.latest.finish, result.ticks_per_ns)
+
+    def _queue_graph(self, step: Step) -> Graph:
+        """A backward pass: reductions of weight gradients go on while the layers before compute."""
+        nodes: list[TraceNode] = []
+
+        def compute(what: str, nanoseconds: Fraction, parents: tuple[int, ...]) -> tuple[int, ...]:
+            if not nanoseconds:
+                return parents
+            time = round(nanoseconds)
+            nodes.append(TraceNode(len(nodes), what, NodeKind.COMP, parents, time))
+            return (len(nodes) - 1,)
+
+        last: tuple[int, ...] = ()
+        for one in reversed(step.queue):
+            inputs = compute("input gradient", one.inputs_ns, last)
+            last = ()
+            if not one.inputs.idle:
+                self._add(nodes, one.inputs, inputs, 0, 0)
+                last = (len(nodes) - 1,)
+            weights = compute("weight gradient", one.weights_ns, inputs)
+            if not one.weights.idle:
+                self._add(nodes, one.weights, weights, 0, 0)
+            last += weights
+        return Graph(tuple(nodes), {})
 
     def _graph(self, paths: Sequence[Path], rank: int) -> Graph:
         """Each path a chain. Compute is first and whole nanoseconds."""

@@ -29,7 +29,7 @@ from sw_model.optimize.files import (
     read_communicators,
     read_workload,
 )
-from sw_model.optimize.iteration import TrainingTask, iteration_of_layers
+from sw_model.optimize.iteration import Iteration, Overlap, TrainingTask, iteration_of_layers
 from sw_model.optimize.network import GIGA, OpenNetwork
 from sw_model.optimize.prices import Prices
 from sw_model.optimize.problem import Objective, Problem
@@ -207,7 +207,7 @@ class Optimisation:
     objective: Objective
     prices: Prices | None
     scheduling: Scheduling
-    overlap: bool
+    overlap: Overlap
     minimum: Fraction
     machine: MachineSettings
     path: str = ""
@@ -246,7 +246,7 @@ class Optimisation:
         return Choices(self, tuple(ways))
 
     def _ways(self, entry: WorkloadEntry, node: Node) -> tuple[tuple[str, TrainingTask], ...]:
-        def task(iteration: Any) -> TrainingTask:
+        def task(iteration: Iteration) -> TrainingTask:
             return TrainingTask(name=entry.title, iteration=iteration, weight=entry.weight)
 
         if entry.file is not None:
@@ -282,7 +282,7 @@ class Optimisation:
                 raise node.error(f"{node.key}: {error.message}") from None
         return tuple((way.name, task(way.iteration())) for way in found)
 
-    def _layers(self, entry: WorkloadEntry, node: Node) -> Any:
+    def _layers(self, entry: WorkloadEntry, node: Node) -> Iteration:
         assert entry.file is not None
         workload, header = read_workload(entry.file)
         of = self._communicators(entry, node, workload, header)
@@ -386,7 +386,11 @@ OPTIMISATION = Record(
         Key("prices", _FileOr(prices_at, PRICES), "$ for a GB/s by tier, or LIBRA's file"),
         Key("shared_links", Boolean(), "two NPUs pay half of a link of a Ring or FullyConnected"),
         Key("scheduling", Choice({s.value: s for s in Scheduling}), "of collectives over dims"),
-        Key("overlap", Boolean(), "collectives of the backward pass beside compute"),
+        Key(
+            "overlap",
+            Choice({o.value: o for o in Overlap}),
+            "what runs beside what in the backward pass",
+        ),
         Key("minimum", Quantity(parse_bandwidth, "1 MB/s"), "that every dim has at least"),
         Key("machine", _MACHINE, "the NPU, for models"),
     ),
@@ -445,7 +449,7 @@ def read_optimisation(path: str | PathLike[str], *, text: str | None = None) -> 
         objective=objective,
         prices=prices,
         scheduling=values.get("scheduling", Scheduling.BASELINE),
-        overlap=values.get("overlap", False),
+        overlap=values.get("overlap", Overlap.NONE),
         minimum=values["minimum"] / GIGA if "minimum" in values else MINIMUM,
         machine=values.get("machine", MachineSettings()),
         path=fspath(path),

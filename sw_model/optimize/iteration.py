@@ -1,15 +1,20 @@
 """The time of one training iteration, as a sum of what follows each other.
 
 An iteration is a sum of steps. A step is one path, or the longest of several that run beside each
-other; a path is compute and collectives, one after another. LIBRA's two modes:
+other; a path is compute and collectives, one after another. The modes (`Overlap`):
 
-* no overlap: per layer forward, input gradient and weight gradient, each compute and collective;
-* overlapped: a layer's backward pass is the longer of (input-gradient compute + collective) and
-  (input-gradient compute + weight-gradient compute + collective).
+* ``none``, LIBRA's: per layer forward, input gradient and weight gradient, each compute and
+  collective;
+* ``layer``, LIBRA's: a layer's backward pass is the longer of (input-gradient compute +
+  collective) and (input-gradient compute + weight-gradient compute + collective);
+* ``backward``, decided here: the collective of an input gradient runs beside its layer's weight
+  gradient, and those of weight gradients, in order, beside all that is left of the backward pass,
+  as a training loop has them.
 """
 
 from __future__ import annotations
 
+import enum
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -19,10 +24,13 @@ from sw_model.optimize.demand import Communicator, Demand
 from sw_model.workload.layers import Pass, Workload
 
 __all__ = [
+    "BackwardPass",
     "Iteration",
+    "Overlap",
     "Path",
     "Step",
     "TrainingTask",
+    "backward_steps",
     "iteration_of_layers",
     "merged",
     "path",
@@ -30,6 +38,24 @@ __all__ = [
 ]
 
 Seconds = Callable[[Demand], Fraction]
+
+
+class Overlap(enum.Enum):
+    """What runs beside what in the backward pass; see the module."""
+
+    NONE = "none"
+    LAYER = "layer"
+    BACKWARD = "backward"
+
+
+@dataclass(frozen=True)
+class BackwardPass:
+    """Of a layer: compute of input and weight gradient, each with its collective."""
+
+    inputs_ns: Fraction
+    inputs: Demand
+    weights_ns: Fraction
+    weights: Demand
 
 
 @dataclass(frozen=True)
@@ -59,12 +85,14 @@ class Step:
     """The longest of ``paths``, ``count`` times.
 
     ``apart``: the paths are of different NPUs, such as the stages of a pipeline, and do not run
-    beside each other on one. The simulation needs to know.
+    beside each other on one. ``queue``: they are what this backward pass and the queue of its
+    reductions may wait for. The simulation needs to know.
     """
 
     paths: tuple[Path, ...]
     count: int = 1
     apart: bool = False
+    queue: tuple[BackwardPass, ...] = ()
 
     def time_ns(self, of: Seconds) -> Fraction:
         """As of `Path`."""
@@ -141,7 +169,7 @@ def iteration_of_layers(
     communicator_of: Callable[[int, Pass], Communicator],
     *,
     forward_comm_count: int = 1,
-    overlap: bool = False,
+    overlap: Overlap = Overlap.NONE,
 ) -> Iteration:
     """The iteration of a layer workload.
 
@@ -150,9 +178,9 @@ def iteration_of_layers(
     communicator_of : of the collective of a pass of layer number so much
     forward_comm_count : how often a forward collective is done; 2 where the forward pass is
         computed again in the backward pass
-    overlap : which of the two modes
+    overlap : which of the modes
     """
-    steps = []
+    steps, passes = [], []
     for index, layer in enumerate(workload.layers):
         asked = {}
         for part in Pass:
@@ -161,17 +189,47 @@ def iteration_of_layers(
             asked[part] = Demand(communication.operation, size, communicator_of(index, part))
         forward, inputs, weights = (asked[part] for part in Pass)
         steps.append(Step((path(layer.forward_ns, (forward, forward_comm_count)),)))
-        if overlap:
-            both = layer.input_gradient_ns + layer.weight_gradient_ns
-            steps.append(
-                Step(
-                    (
-                        path(layer.input_gradient_ns, (inputs, 1)),
-                        path(both, (weights, 1)),
-                    )
-                )
+        passes.append(
+            BackwardPass(
+                Fraction(layer.input_gradient_ns),
+                inputs,
+                Fraction(layer.weight_gradient_ns),
+                weights,
             )
+        )
+    return merged(steps + backward_steps(passes, overlap))
+
+
+def backward_steps(passes: Sequence[BackwardPass], overlap: Overlap) -> list[Step]:
+    """The backward passes of ``passes``, which are in forward order."""
+    if overlap is Overlap.BACKWARD:
+        return [_queued(passes)]
+    out = []
+    for one in passes:
+        inputs = path(one.inputs_ns, (one.inputs, 1))
+        if overlap is Overlap.LAYER:
+            both = path(one.inputs_ns + one.weights_ns, (one.weights, 1))
+            out.append(Step((inputs, both)))
         else:
-            steps.append(Step((path(layer.input_gradient_ns, (inputs, 1)),)))
-            steps.append(Step((path(layer.weight_gradient_ns, (weights, 1)),)))
-    return merged(steps)
+            out += [Step((inputs,)), Step((path(one.weights_ns, (one.weights, 1)),))]
+    return out
+
+
+def _queued(passes: Sequence[BackwardPass]) -> Step:
+    """Reductions queue beside the backward pass. A queue that is never idle after the k-th entry is
+    done when the k-th has come and all from there on are served, and one that was idle later is
+    done later: the end is the longest of these over all k."""
+    before: list[Step] = []
+    paths = []
+    left = [one.weights for one in reversed(passes)]
+    for number, one in enumerate(reversed(passes)):
+        ready = Step((path(one.inputs_ns + one.weights_ns),))
+        if not one.weights.idle:
+            served = Step((path(0, *((demand, 1) for demand in left[number:])),))
+            paths.append(path_of_steps([*before, ready, served]))
+        before.append(Step((path(one.inputs_ns),)))
+        if one.inputs.idle:
+            before.append(Step((path(one.weights_ns),)))
+        else:
+            before.append(Step((path(0, (one.inputs, 1)), path(one.weights_ns))))
+    return Step(tuple(dict.fromkeys([*paths, path_of_steps(before)])), queue=tuple(passes))

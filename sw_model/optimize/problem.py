@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from sw_model.errors import InputError
@@ -261,10 +261,10 @@ def _program(
     for task in problem.tasks:
         for step in task.iteration.steps:
             parts.add(step, task.weight)
-    constant, always, steps = parts.constant, parts.counts, parts.steps
+    constant, always, steps = parts.constant, parts.counts, parts.steps()
     if not product:
         ranges = tuple((problem.minimum, tops[d][d]) for d in range(count))
-        return Program(tuple(times), constant, always, tuple(steps), tuple(rows), ranges, centre)
+        return Program(tuple(times), constant, always, steps, tuple(rows), ranges, centre)
     assert problem.prices is not None
     rates = problem.prices.rates(problem.network)
     scaled = [Row((*row.coefficients, -row.right), Fraction(0), row.equal) for row in rows]
@@ -272,7 +272,7 @@ def _program(
     total = sum((r * b for r, b in zip(rates, centre, strict=True)), Fraction(0))
     inside = (*(b / total for b in centre), 1 / total)
     ranges = tuple(_range(i, count + 1, scaled) for i in range(count + 1))
-    return Program(tuple(times), constant, always, tuple(steps), tuple(scaled), ranges, inside)
+    return Program(tuple(times), constant, always, steps, tuple(scaled), ranges, inside)
 
 
 class _Parts:
@@ -289,27 +289,45 @@ class _Parts:
         self.numbers, self.compute = numbers, compute
         self.constant = Fraction(0)
         self.counts: dict[int, Fraction] = {}
-        self.steps: list[ProgramStep] = []
+        self._counted: dict[Step, Fraction] = {}
 
     def add(self, step: Step, weight: Fraction) -> None:
         """A step that stands by itself."""
+        count = weight * step.count
         if len(step.paths) > 1 or step.paths[0].steps:
-            self._step(step, weight * step.count)
+            one = replace(step, count=1)
+            self._counted[one] = self._counted.get(one, Fraction(0)) + count
             return
-        path = self._path(step.paths[0])
-        self.constant += weight * step.count * path.constant
+        path = self._path(step.paths[0], {})
+        self.constant += count * path.constant
         for c, n in path.counts.items():
-            self.counts[c] = self.counts.get(c, Fraction(0)) + weight * step.count * n
+            self.counts[c] = self.counts.get(c, Fraction(0)) + count * n
 
-    def _step(self, step: Step, count: Fraction) -> int:
-        """A step of several paths; those inside it come after it."""
-        number = len(self.steps)
-        self.steps.append(ProgramStep((), count))
-        paths = tuple(self._path(path) for path in step.paths)
-        self.steps[number] = ProgramStep(paths, count)
-        return number
+    def steps(self) -> tuple[ProgramStep, ...]:
+        """All of several paths, those inside others too, each once and after all it is part of."""
+        depth: dict[Step, int] = {}
 
-    def _path(self, path: Path) -> ProgramPath:
+        def visit(step: Step, level: int) -> None:
+            if depth.get(step, -1) >= level:
+                return
+            depth[step] = level
+            for path in step.paths:
+                for inner in path.steps:
+                    visit(replace(inner, count=1), level + 1)
+
+        for step in self._counted:
+            visit(step, 0)
+        order = sorted(depth, key=depth.__getitem__)
+        place = {step: number for number, step in enumerate(order)}
+        return tuple(
+            ProgramStep(
+                tuple(self._path(path, place) for path in step.paths),
+                self._counted.get(step, Fraction(0)),
+            )
+            for step in order
+        )
+
+    def _path(self, path: Path, place: Mapping[Step, int]) -> ProgramPath:
         counts: dict[int, Fraction] = {}
         for demand, n in path.demands:
             c = self.numbers[demand]
@@ -318,7 +336,10 @@ class _Parts:
         if self.compute is not None:
             counts[self.compute] = constant
             constant = Fraction(0)
-        inner = {self._step(step, Fraction(0)): Fraction(step.count) for step in path.steps}
+        inner: dict[int, Fraction] = {}
+        for step in path.steps:
+            number = place[replace(step, count=1)]
+            inner[number] = inner.get(number, Fraction(0)) + step.count
         return ProgramPath(constant, counts, inner)
 
 

@@ -7,21 +7,32 @@ DP d, m microbatches and stages s (decided here, after GPipe's schedule):
 
 where t_s is what a stage does for one microbatch: forward and backward compute of its blocks (a
 roofline, docs/workloads.md), its tensor-parallel all-reduces, and a message to the next stage and
-one back. With overlap the all-reduce of a block's input gradient runs beside its weight gradient,
-and, without stages, the reduction of its weight gradients beside its input gradient, as in LIBRA's
-mode for layers. Updates are left out, as LIBRA does. Groups fill the network from inside: TP, PP,
-then DP.
+one back. Where the backward pass is one, without stages and microbatches, gradients are reduced
+block by block, and may run beside it; else all together at the end. What runs beside what in a
+backward pass is as for layers (`sw_model.optimize.iteration`). Updates are left out, as LIBRA does.
+Groups fill the network from inside: TP, PP, then DP.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from fractions import Fraction
 
 from sw_model.collective.plan import Operation
 from sw_model.errors import InputError
 from sw_model.optimize.demand import Communicator, Demand, split_groups
-from sw_model.optimize.iteration import Iteration, Path, Step, merged, path, path_of_steps
+from sw_model.optimize.iteration import (
+    BackwardPass,
+    Iteration,
+    Overlap,
+    Path,
+    Step,
+    backward_steps,
+    merged,
+    path,
+    path_of_steps,
+)
 from sw_model.optimize.network import OpenNetwork
 from sw_model.workload.machine import Machine
 from sw_model.workload.model import Block, Model
@@ -42,7 +53,7 @@ class DividedModel:
     model, machine : see there
     batch : samples of an iteration, of all replicas together
     memory : bytes of an NPU for weights, gradients and optimizer states, or None for no limit
-    overlap : collectives beside compute
+    overlap : what runs beside what in a backward pass
     forward_comm_count : how often a forward collective is done
     """
 
@@ -50,7 +61,7 @@ class DividedModel:
     machine: Machine
     batch: int
     memory: int | None = None
-    overlap: bool = False
+    overlap: Overlap = Overlap.NONE
     forward_comm_count: int = 1
 
     def fits(self, tensor: int, pipeline: int) -> bool:
@@ -94,11 +105,7 @@ class Division:
         steps: list[Step] = []
         wholes = []
         for index, stage in enumerate(stages):
-            parts = [
-                step
-                for number, block in enumerate(stage)
-                for step in self._block(block, samples, groups, later=bool(index or number))
-            ]
+            parts = self._stage(stage, samples, groups, first=index == 0)
             if p.pipeline > 1:
                 parts.append(Step((self._messages(index, samples, groups[1]),)))
             steps += parts
@@ -106,37 +113,47 @@ class Division:
         if p.microbatches > 1:
             slowest = tuple(dict.fromkeys(path_of_steps(parts) for parts in wholes))
             steps.append(Step(slowest, p.microbatches - 1, apart=True))
-        if p.pipeline > 1:
+        if not self._reduced_beside:
             reductions = tuple(self._reduction(stage, groups[2]) for stage in stages)
             steps.append(Step(tuple(dict.fromkeys(reductions)), apart=True))
         return merged(steps)
 
-    def _block(
-        self, block: Block, samples: int, groups: tuple[Communicator, ...], *, later: bool
+    @property
+    def _reduced_beside(self) -> bool:
+        """Whether gradients are reduced block by block, in the backward pass: where it is one."""
+        return self.parallelism.pipeline == 1 and self.parallelism.microbatches == 1
+
+    def _stage(
+        self,
+        stage: tuple[Block, ...],
+        samples: int,
+        groups: tuple[Communicator, ...],
+        *,
+        first: bool,
     ) -> list[Step]:
-        """A microbatch's passes of a block."""
+        """A microbatch's passes of a stage."""
         tensor, machine = self.parallelism.tensor, self.divided.machine
         size = machine.element_bytes * samples
-        compute = machine.pass_ns(block, samples, tensor)
 
-        def reduce(elements: int, group: Communicator) -> Demand:
-            return Demand(Operation.ALL_REDUCE, elements, group)
+        def reduce(elements: int) -> Demand:
+            return Demand(Operation.ALL_REDUCE, size * elements, groups[0])
 
-        forward = reduce(size * block.forward_reduced, groups[0])
-        back = reduce(size * block.input_reduced, groups[0])
-        count = self.divided.forward_comm_count
-        out = [Step((path(compute, (forward, count)),))]
-        inputs = 0 if block.first and (tensor > 1 or not later) else compute
-        alone = self.parallelism.pipeline == 1
-        gradients = self._gradients((block,), groups[2])
-        if not self.divided.overlap:
-            after = ((back, 1), (gradients, int(alone)))
-            out.append(Step((path(inputs + compute, *(d for d in after if d[1])),)))
-            return out
-        out.append(Step((path(inputs),)))
-        beside = path(compute, (gradients, 1)) if alone else path(compute)
-        out.append(Step((path(0, (back, 1)), beside)))
-        return out
+        forward, passes = [], []
+        for number, block in enumerate(stage):
+            compute = machine.pass_ns(block, samples, tensor)
+            there = reduce(block.forward_reduced)
+            forward.append(Step((path(compute, (there, self.divided.forward_comm_count)),)))
+            later = not first or number > 0
+            idle = block.first and (tensor > 1 or not later)
+            passes.append(
+                BackwardPass(
+                    inputs_ns=Fraction(0 if idle else compute),
+                    inputs=reduce(block.input_reduced),
+                    weights_ns=Fraction(compute),
+                    weights=self._gradients((block,) if self._reduced_beside else (), groups[2]),
+                )
+            )
+        return forward + backward_steps(passes, self.divided.overlap)
 
     def _messages(self, stage: int, samples: int, group: Communicator) -> Path:
         """Activations to the next stage, and gradients to the one before."""
