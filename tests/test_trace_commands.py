@@ -77,8 +77,10 @@ def test_the_worked_example(antiphon):
             "comm_ns": 117_780.0,
             "exposed_ns": 117_780.0,
             "bytes": 1_048_576,
+            "bound_ns": 34_179.688,  # 2 x 7/8 MiB at 50 GiB/s
         }
     ]
+    assert (found["bound_ns"], found["bound_dims"]) == (34_179.688, ["dim 1"])
     assert found["dims"][0]["bytes_per_npu"] == 2 * 7 * 2**17
     ours = run_json(antiphon, *arguments)
     # 2 x 7/8 MiB at 50 GiB/s, and the 7 steps of the last all-gather, which nothing hides.
@@ -389,7 +391,7 @@ def test_files_for_other_tools(folder, antiphon):
     assert len(ranks) == 3
     assert (folder / "out" / "dims.csv").read_text().startswith("name,kind,size,gb_per_s,busy_ns,")
     layers = (folder / "out" / "layers.csv").read_text().splitlines()
-    assert layers[0] == "name,compute_ns,comm_ns,exposed_ns,bytes"
+    assert layers[0] == "name,compute_ns,comm_ns,exposed_ns,bytes,bound_ns"
     assert antiphon(*arguments, "--csv", "no") == (
         2,
         "",

@@ -65,8 +65,11 @@ def joint_bound(amounts: Amounts) -> JointBound:
         whole = sum(times.values(), Fraction(0))
         shares = {costs: _rounded(time / whole) for costs, time in times.items()}
         count = len(next(iter(tried)))
-        mean = [sum(shares[c] * b.weights[k] for c, b in alone.items()) for k in range(count)]
-        tried.add(tuple(w / sum(mean) for w in mean))
+        mean = [
+            sum((shares[c] * b.weights[k] for c, b in alone.items()), Fraction(0))
+            for k in range(count)
+        ]
+        tried.add(tuple(weight / sum(mean, Fraction(0)) for weight in mean))
 
     def under(weights: tuple[Fraction, ...]) -> Fraction:
         return sum((amounts[costs] * _priced(costs, weights) for costs in alone), Fraction(0))
