@@ -10,11 +10,11 @@ import enum
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from math import prod
+from math import isqrt, prod
 
 from sw_model.units import LARGEST_BANDWIDTH, LARGEST_TIME_PS
 
-__all__ = ["Dim", "DimKind", "Topology"]
+__all__ = ["Dim", "DimKind", "Topology", "mesh_has_cycle", "mesh_shape"]
 
 
 class DimKind(enum.Enum):
@@ -108,3 +108,15 @@ class Topology:
         stride = prod(d.size for d in self.dims[:dim])
         base = rank - self.coordinates(rank)[dim] * stride
         return tuple(base + i * stride for i in range(self.dims[dim].size))
+
+
+def mesh_shape(size: int) -> tuple[int, int]:
+    """Rows and columns of a Mesh2D dim: the most square shape, with at least as many columns."""
+    rows = next(r for r in range(isqrt(size), 0, -1) if size % r == 0)
+    return rows, size // rows
+
+
+def mesh_has_cycle(size: int) -> bool:
+    """Whether a ring goes from neighbour to neighbour through a whole mesh."""
+    rows, columns = mesh_shape(size)
+    return size == 2 or (rows > 1 and (rows % 2 == 0 or columns % 2 == 0))

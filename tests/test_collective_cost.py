@@ -95,7 +95,7 @@ def test_default_algorithms():
     ("names", "message"),
     [
         ("rings", "unknown algorithm 'rings' (did you mean 'ring'?)"),
-        ("in-network", "a Ring dim runs ring, direct, not 'in-network'"),
+        ("in-network", "a Ring dim runs ring, direct, bidirectional-ring, not 'in-network'"),
         (
             "ring,halving-doubling",
             "halving-doubling must have a power of two of NPUs, not 6 on a Switch dim",

@@ -116,8 +116,8 @@ def _receive(index, **changes):
         (_send(0, offset=8), "rank 6, receive step 0: combines different parts of the payload"),
         (_send(0, offset=32), "combines different parts of the payload"),
         (_send(1, after=None), "send step 1: a later receive step writes to its range"),
-        (_send(1, after=0, offset=0), "does not send just what receive step 0 writes"),
-        (_send(1, after=2), "does not send just what receive step 2 writes"),
+        (_send(1, after=0, offset=0), "sends nothing of what receive step 0 writes"),
+        (_send(1, after=2), "sends nothing of what receive step 2 writes"),
         (_send(1, after=7), "there is no receive step 7 to follow"),
         (_send(0, length=4), "receive step 0: 4 quanta arrive where 32 are expected"),
         (_send(0, offset=300), "rank 5, send step 0: quanta 300 to 332 of a buffer of 128"),
@@ -138,7 +138,7 @@ def _receive(index, **changes):
         (lambda s: RankSteps((s.sends[1], s.sends[0], s.sends[2]), s.receives), "is for receive"),
         (
             lambda s: RankSteps(s.sends, (s.receives[1], s.receives[0], s.receives[2])),
-            "does not send just what receive step 0 writes",
+            "sends nothing of what receive step 0 writes",
         ),
     ],
 )

@@ -110,7 +110,7 @@ def test_in_network_steps():
     ]
     assert [(r.write_offset, r.length) for r in gather.receives] == [(0, 2), (2, 3)]
     assert in_network_steps(AG, 1, bounds).sends == ()
-    with pytest.raises(ValueError, match="must be AR, RS or AG, not 'all-to-all'"):
+    with pytest.raises(ValueError, match="must be AR, RS, AG or rooted, not 'all-to-all'"):
         in_network_steps(Operation.ALL_TO_ALL, 0, bounds)
     assert isinstance(whole.sends[0], SendStep)
 
@@ -232,14 +232,3 @@ def test_a_wrong_collective_is_refused(attributes, message):
     with pytest.raises(ValueError) as error:  # noqa: PT011
         Collective(**{"operation": AR, "elements": 1, **attributes})
     assert str(error.value) == message
-
-
-def test_a_plan_for_timing_only_has_no_steps():
-    from sw_model.topology import DimKind, Topology
-    from tests.plan_cases import dim
-
-    plan = plan_collective(
-        Collective(AR, 64, dims=(0,)), Topology((dim(DimKind.SWITCH, 4),)), chunks=1
-    )
-    with pytest.raises(NotImplementedError, match="halving-doubling phases have no steps yet"):
-        rank_steps(plan, 0, 0, 0)

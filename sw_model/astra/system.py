@@ -19,7 +19,7 @@ from os import PathLike, fspath
 from pathlib import Path
 from typing import Any
 
-from sw_model.collective.plan import Operation
+from sw_model.collective.plan import SYMMETRIC, Operation
 from sw_model.document import Document, Node
 from sw_model.errors import InputError
 from sw_model.schema import Choice, Key, ListOf, Number, Reader, Record, TableOf, Text, Whole
@@ -145,7 +145,7 @@ class SystemConfig:
 
 
 _FLAG = Choice({"0": False, "1": True, "false": False, "true": True})
-_OPERATIONS = {f"{operation.value}-implementation": operation for operation in Operation}
+_OPERATIONS = {f"{operation.value}-implementation": operation for operation in SYMMETRIC}
 _ALGORITHMS = {name.value: name for name in AlgorithmName}
 
 

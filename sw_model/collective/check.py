@@ -5,11 +5,11 @@ whose contributions are in it. The plan is executed on these symbols for all ran
 (``sw_model.collective.interpret``), with no knowledge of the algorithms, and what is stored in the
 end is compared with the collective's postcondition. Apart from data, the checker makes sure that
 
-* every slot runs once and in an order in which it can: loaded, phase by phase, stored;
-* a buffer is taken only after its last owner left it, with the epoch that counts its owners;
+* every slot and every buffer has its turn (`sw_model.collective.slots`);
 * what fits: every buffer of its partition (where limits are given);
 * nothing depends on luck: no step reads what a later, unordered receive of the same op overwrites,
-  and a step that chases a receive step chases exactly what that step writes.
+  a step that waits for a receive step sends what that step writes, or some of it, and nothing is
+  written over what another receive step wrote, but for sums that grow in place.
 """
 
 from __future__ import annotations
@@ -28,11 +28,19 @@ from sw_model.collective.interpret import (
     Source,
     region_elements,
 )
-from sw_model.collective.plan import BufferUse, CollectivePlan, Operation, Piece, RankSteps
+from sw_model.collective.plan import (
+    Algorithm,
+    CollectivePlan,
+    Operation,
+    Phase,
+    Piece,
+    RankSteps,
+)
+from sw_model.collective.slots import check_slots
 from sw_model.schedule.limits import Limits
 from sw_model.topology import Dim, DimKind
 
-__all__ = ["PlanError", "check_plan", "check_slots", "check_steps"]
+__all__ = ["PlanError", "check_plan", "check_steps"]
 
 Symbols = NDArray[np.uint64]  # rows: quanta; column 0: payload quantum + 1 (0: never written)
 
@@ -78,7 +86,8 @@ def check_plan(
                 steps = source.steps(plan, index, phase, rank)
                 check_steps(steps, where)
                 coordinate = plan.topology.coordinates(rank)[dim]
-                _check_links(steps, plan.topology.dims[dim], coordinate, where)
+                step = chunk.phases[phase]
+                _check_links(steps, step, plan.topology.dims[dim], coordinate, where)
             interpreter.op(index, phase)
             _check_capacity(plan, limits, index, phase + 1, interpreter)
         interpreter.store(index)
@@ -137,9 +146,14 @@ class _Symbols:
         return out
 
     def _payload(self, rank: int, memory: int, *, result: bool) -> int:
-        """Payload quantum at an element of a rank's source or result region."""
+        """Payload quantum at an element of a rank's source or result region. The payload of an
+        all-to-all is the sources of all ranks one after another."""
         quantum, elements = self.plan.quantum, self.plan.collective.elements
         block, operation = self.block[rank], self.plan.collective.operation
+        if operation is Operation.ALL_TO_ALL:
+            start, end = (b * elements // self.group for b in (block, block + 1))
+            sender, inside = divmod(memory, end - start) if result else (block, memory)
+            return (sender * elements + (start if result else 0) + inside) // quantum
         if operation is Operation.ALL_GATHER and not result:
             return (block * elements + memory) // quantum
         if operation is Operation.REDUCE_SCATTER and result:
@@ -196,14 +210,17 @@ class _Symbols:
 
     def store(self, rank: int, piece: Piece, data: Any, where: str) -> None:
         self.cover(rank, piece, where)
-        start = self._payload(rank, piece.memory, result=True)
-        ids = np.arange(start + 1, start + 1 + len(data), dtype=np.uint64)
+        ids = self._ids(rank, piece, len(data))
         if not np.array_equal(data[:, 0], ids):
             raise PlanError(f"{where}: element {piece.memory} gets another part of the payload")
-        if self.plan.collective.operation is Operation.ALL_GATHER:
+        operation = self.plan.collective.operation
+        if operation in (Operation.ALL_GATHER, Operation.ALL_TO_ALL):
             per_block = -(-self.plan.collective.elements // self.plan.quantum)
             bits = np.stack([self._bit(b) for b in range(self.group)])
             expected = bits[((ids - 1) // per_block).astype(np.int64)]
+        elif operation in (Operation.BROADCAST, Operation.SEND):
+            root = self._bit(self.plan.collective.root)
+            expected = np.broadcast_to(root, data[:, 1:].shape)
         else:
             expected = np.broadcast_to(self.everyone, data[:, 1:].shape)
         wrong = np.flatnonzero((data[:, 1:] != expected).any(axis=1))
@@ -213,6 +230,15 @@ class _Symbols:
                 f"{where}: element {piece.memory + int(wrong[0]) * self.plan.quantum} has "
                 f"contributions of {got} of the group, not of {self._names(expected[wrong[0]])}"
             )
+
+    def _ids(self, rank: int, piece: Piece, quanta: int) -> Symbols:
+        """What the quanta of a piece of the result should be."""
+        if self.plan.collective.operation is not Operation.ALL_TO_ALL:
+            start = self._payload(rank, piece.memory, result=True)
+            return np.arange(start + 1, start + 1 + quanta, dtype=np.uint64)
+        places = range(piece.memory, piece.memory + piece.elements, self.plan.quantum)
+        ids = [self._payload(rank, memory, result=True) + 1 for memory in places]
+        return np.array(ids, dtype=np.uint64)
 
     def _names(self, mask: Symbols) -> list[int]:
         return [b for b in range(self.group) if int(mask[b // 64]) >> b % 64 & 1]
@@ -266,35 +292,50 @@ def _check_capacity(
         )
 
 
-def _check_links(steps: RankSteps, dim: Dim, coordinate: int, where: str) -> None:
-    """Refuse messages between coordinates that no link of the dim joins."""
+def _check_links(steps: RankSteps, phase: Phase, dim: Dim, coordinate: int, where: str) -> None:
+    """Refuse messages that the algorithm does not send, or that no link of the dim takes."""
+    names = {DimKind.RING: "ring", DimKind.FRED: "FRED switch"}
+    kind = names.get(dim.kind, f"{dim.kind.value} dim")
+    ways = {Algorithm.RING: (1,), Algorithm.BIDIRECTIONAL_RING: (1, -1)}.get(phase.algorithm)
+    in_network = phase.algorithm is Algorithm.IN_NETWORK
+    if ways and dim.kind is not DimKind.RING:
+        kind = f"{phase.algorithm.value} on a {kind}"
+
+    def wrong(sender: int | None, receiver: int | None) -> bool:
+        if sender is None or receiver is None:
+            return not in_network
+        if in_network:
+            return True
+        if sender == receiver:
+            return phase.operation not in (Operation.ALL_TO_ALL, Operation.SEND)
+        return ways is not None and (receiver - sender) % dim.size not in [
+            w % dim.size for w in ways
+        ]
 
     def refuse(step: str, sender: int | None, receiver: int | None) -> None:
-        names = ["the switch" if c is None else str(c) for c in (sender, receiver)]
-        kind = {DimKind.RING: "ring", DimKind.FRED: "FRED switch"}[dim.kind]
-        names[0] = names[0] if sender is None else f"coordinate {names[0]}"
-        raise PlanError(f"{where}, {step}: a {kind} has no link from {names[0]} to {names[1]}")
+        ends = ["the switch" if c is None else str(c) for c in (sender, receiver)]
+        ends[0] = ends[0] if sender is None else f"coordinate {ends[0]}"
+        raise PlanError(f"{where}, {step}: a {kind} has no link from {ends[0]} to {ends[1]}")
 
     for number, send in enumerate(steps.sends):
         if (send.peer is None) == (send.flow is None):
             raise PlanError(
                 f"{where}, send step {number}: names neither a peer nor a flow, or both"
             )
-        wrong_ring = dim.kind is DimKind.RING and send.peer != (coordinate + 1) % dim.size
-        if wrong_ring or (dim.kind is DimKind.FRED and send.peer is not None):
+        if wrong(coordinate, send.peer):
             refuse(f"send step {number}", coordinate, send.peer)
     for number, receive in enumerate(steps.receives):
-        wrong_ring = dim.kind is DimKind.RING and receive.peer != (coordinate - 1) % dim.size
-        if wrong_ring or (dim.kind is DimKind.FRED and receive.peer is not None):
+        if wrong(receive.peer, coordinate):
             refuse(f"receive step {number}", receive.peer, coordinate)
 
 
 def check_steps(steps: RankSteps, where: str) -> None:
     """Refuse steps whose outcome depends on timing.
 
-    Sends and receives of a rank run side by side, each in order. A send step with ``after`` may
-    follow that receive step flit by flit, so it must send just what that step writes; and no later
-    receive step may write to what a send step, or its copy, touches.
+    Sends and receives of a rank run side by side, each in order. A send step with ``after`` waits
+    for that receive step, so it must send some of what that step writes; and no later receive step
+    may write to what a send step, or its copy, touches. A receive step may write where an earlier
+    one wrote only to add to it in place.
     """
     writes = [
         (r.into_destination, r.write_offset, r.write_offset + r.length) for r in steps.receives
@@ -305,10 +346,9 @@ def check_steps(steps: RankSteps, where: str) -> None:
         if send.after is not None:
             if not 0 <= send.after < len(writes):
                 raise PlanError(f"{place}: there is no receive step {send.after} to follow")
-            if writes[send.after] != (send.from_destination, begin, end):
-                raise PlanError(
-                    f"{place}: does not send just what receive step {send.after} writes"
-                )
+            written, low, high = writes[send.after]
+            if written != send.from_destination or high <= begin or end <= low:
+                raise PlanError(f"{place}: sends nothing of what receive step {send.after} writes")
         later = writes[0 if send.after is None else send.after + 1 :]
         touched = [(send.from_destination, begin, end)]
         if send.copy_offset is not None:
@@ -317,74 +357,8 @@ def check_steps(steps: RankSteps, where: str) -> None:
             if any(b == buffer and low < h and o < high for b, o, h in later):
                 raise PlanError(f"{place}: a later receive step writes to its range")
     for i, (buffer, low, high) in enumerate(writes):
+        step = steps.receives[i]
+        if step.reduce and not buffer and step.offset == step.write_offset:
+            continue
         if any(b == buffer and low < h and o < high for b, o, h in writes[:i]):
             raise PlanError(f"{where}, receive step {i}: writes to a range for the second time")
-
-
-def check_slots(plan: CollectivePlan) -> None:
-    """Every slot once, in a possible order, in buffers that are free.
-
-    Epochs count from whatever the plan finds: the first use of a buffer sets its count.
-    """
-    uses: dict[tuple[int, int], int] = {}  # buffer -> epoch of its next owner
-    owner: dict[tuple[int, int], int] = {}
-    at: dict[int, tuple[int, BufferUse]] = {}  # chunk -> position, buffer
-    done: set[int] = set()
-    next_slot: dict[tuple, int] = {}
-
-    def take(use: BufferUse, chunk: int, where: str) -> None:
-        key = (use.partition, use.buffer)
-        if key in owner:
-            raise PlanError(f"{where}: {_name(use)} is still in use by chunk {owner[key]}")
-        if use.epoch != uses.get(key, use.epoch):
-            raise PlanError(f"{where}: {_name(use)} must be taken in epoch {uses[key]}")
-        uses[key] = use.epoch + 1
-        owner[key] = chunk
-
-    def leave(use: BufferUse, chunk: int, position: int, where: str) -> None:
-        if chunk not in at or chunk in done:
-            raise PlanError(f"{where}: chunk {chunk} is not in the engine")
-        if at[chunk] != (position, use):
-            raise PlanError(
-                f"{where}: chunk {chunk} is at position {at[chunk][0]} in {_name(at[chunk][1])}, "
-                f"not at position {position} in {_name(use)}"
-            )
-        del owner[use.partition, use.buffer]
-
-    for kind, *index in plan.sequence:
-        unit = (kind, *index[:-1])
-        if index[-1] != next_slot.get(unit, 0):
-            raise PlanError(f"slot {index[-1]} of {unit} comes out of turn")
-        next_slot[unit] = index[-1] + 1
-        where = f"{kind} {index[-1]}"
-        if kind == "load":
-            load = plan.loads[index[0]]
-            if load.chunk in at:
-                raise PlanError(f"{where}: chunk {load.chunk} is loaded for the second time")
-            take(load.destination, load.chunk, where)
-            at[load.chunk] = (0, load.destination)
-        elif kind == "op":
-            op = plan.ops[index[0]][index[1]]
-            where = f"op {index[1]} of dim {index[0] + 1}"
-            phases = plan.chunks[op.chunk].phases
-            if op.phase >= len(phases) or phases[op.phase].dim != index[0]:
-                raise PlanError(f"{where}: chunk {op.chunk} has no phase {op.phase} on this dim")
-            take(op.destination, op.chunk, where)
-            leave(op.source, op.chunk, op.phase, where)
-            at[op.chunk] = (op.phase + 1, op.destination)
-        else:
-            store = plan.stores[index[0]]
-            leave(store.source, store.chunk, len(plan.chunks[store.chunk].phases), where)
-            done.add(store.chunk)
-    lists = {("load",): plan.loads, ("store",): plan.stores}
-    lists |= {("op", d): ops for d, ops in enumerate(plan.ops)}  # type: ignore[misc]
-    for unit, slots in lists.items():
-        if next_slot.get(unit, 0) != len(slots):
-            raise PlanError(f"slots of {unit} are missing in the sequence")
-    if done != set(range(len(plan.chunks))):
-        missing = min(set(range(len(plan.chunks))) - done)
-        raise PlanError(f"chunk {missing} is never stored")
-
-
-def _name(use: BufferUse) -> str:
-    return f"buffer {use.buffer} of partition {use.partition}, epoch {use.epoch}"

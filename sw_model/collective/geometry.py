@@ -6,6 +6,14 @@ put together again by the all-gathers. A reduce-scatter chunk is a slice of ever
 the payload, in the order in which its phases visit the dims (the first visited dim is the
 outermost), so that every phase's shards are contiguous; an all-gather chunk is its mirror image.
 
+An all-to-all chunk is a slice of every rank's block too. A rank holds a slice for every combination
+of *receivers'* coordinates on the dims that are not yet visited and *senders'* coordinates on those
+that are. The next dim is the outermost, then the others to come, then the visited ones, the latest
+first: a phase sends one range to each peer, and puts what comes apart.
+
+A chunk of a broadcast, a reduce or a send is one range of the payload, which is whole wherever it
+is, and is on some ranks only.
+
 Nothing here loops over ranks, but for the blocks that a reduce-scatter or all-gather chunk really
 consists of.
 """
@@ -17,23 +25,32 @@ from functools import lru_cache
 from itertools import product
 from math import prod
 
+from sw_model.collective.exchange import ExchangePiece
 from sw_model.collective.plan import (
     ChunkPlan,
     Collective,
     Operation,
-    Phase,
     Piece,
     RankSteps,
 )
+from sw_model.collective.positions import mirrors, split_dims
 from sw_model.topology import Topology
 
-__all__ = ["Blocks", "Geometry", "floor_bounds", "largest_resident"]
+__all__ = ["Blocks", "Geometry", "floor_bounds", "places"]
 
 
 @lru_cache(maxsize=4096)
 def floor_bounds(quanta: int, size: int) -> tuple[int, ...]:
     """Offsets of ``size`` floor shards of ``quanta``, and the end."""
     return tuple(i * quanta // size for i in range(size + 1))
+
+
+def places(sizes: Sequence[int], dims: Sequence[int], place: int) -> dict[int, int]:
+    """By dim of a collective, the coordinate of the rank at ``place`` in its group."""
+    out = {}
+    for dim in dims:
+        place, out[dim] = divmod(place, sizes[dim])
+    return out
 
 
 class Blocks:
@@ -105,9 +122,11 @@ class Geometry:
         self.memo_pieces: dict[tuple[int, int], tuple[Piece, ...]] = {}
         self._sizes: dict[tuple, int] = {}
         self._bounds: dict[tuple, tuple[int, ...]] = {}
-        self._mirror = _mirrors(self.phases)
+        self.root = places(self.sizes, collective.dims, collective.root)
+        self.target = places(self.sizes, collective.dims, collective.target or 0)
+        self._mirror = mirrors(self.phases)
         # Dims whose coordinate changes what is resident, by position.
-        self._split = _split_dims(self.operation, collective.dims, self.phases)
+        self._split = split_dims(self.operation, collective.dims, self.phases)
 
     def resident(self, position: int, coordinates: Sequence[int]) -> int:
         """Quanta of the chunk on a rank before phase ``position``, or after the last one."""
@@ -118,7 +137,9 @@ class Geometry:
         return found
 
     def _resident(self, position: int, coordinates: Sequence[int]) -> int:
-        if self.operation in (Operation.REDUCE_SCATTER, Operation.ALL_GATHER):
+        if self.operation.rooted:
+            return self.quanta if self.takes_part(position, coordinates) else 0
+        if self.operation is not Operation.ALL_REDUCE:
             if self.blocks.even:
                 return self.extent * self._blocks_at(position)
             return sum(size for _, size in self._slices(position, coordinates))
@@ -134,6 +155,25 @@ class Geometry:
             return bounds[i + 1] - bounds[i]
         return bounds[-1]
 
+    def takes_part(
+        self, position: int, coordinates: Sequence[int], *, but: int | None = None
+    ) -> bool:
+        """Whether a chunk of a rooted operation is at a rank at ``position``, whatever the rank's
+        coordinate on dim ``but``."""
+        visited = {phase.dim for phase in self.phases[:position]}
+        for dim in self.collective.dims:
+            if dim == but:
+                continue
+            if self.operation is Operation.SEND:
+                wanted = (self.target if dim in visited else self.root)[dim]
+            elif (dim in visited) == (self.operation is Operation.REDUCE):
+                wanted = self.root[dim]
+            else:
+                continue
+            if coordinates[dim] != wanted:
+                return False
+        return True
+
     def bounds(self, phase: int, coordinates: Sequence[int]) -> tuple[int, ...]:
         """Offsets of the P shards of a phase in the whole buffer, and its end.
 
@@ -145,6 +185,9 @@ class Geometry:
         found = self._bounds.get(key)
         if found is None:
             size = self.sizes[dim]
+            if operation.rooted:
+                there = self.takes_part(phase, coordinates, but=dim)
+                return floor_bounds(self.quanta if there else 0, size)
             own_blocks = self.operation is not Operation.ALL_REDUCE
             if operation is Operation.ALL_REDUCE or (
                 operation is Operation.REDUCE_SCATTER and not own_blocks
@@ -163,16 +206,21 @@ class Geometry:
 
     def _blocks_at(self, position: int) -> int:
         """Blocks of which a rank holds a slice, of a reduce-scatter or all-gather chunk."""
+        if self.operation is Operation.ALL_TO_ALL:
+            return self.group
         visited = prod(self.sizes[p.dim] for p in self.phases[:position])
         if self.operation is Operation.ALL_GATHER:
             return visited
         return self.group // visited
 
     def _slices(self, position: int, coordinates: Sequence[int]) -> list[tuple[int, int]]:
-        """(block, quanta) of a reduce-scatter or all-gather chunk at a rank, in SRAM order."""
+        """(block, quanta) of a chunk that is slices of blocks at a rank, in SRAM order. In an
+        all-to-all the block is the receiver's, and after it the sender's."""
         dims = self.collective.dims
         visited = [p.dim for p in self.phases]
-        if self.operation is Operation.REDUCE_SCATTER:
+        if self.operation is Operation.ALL_TO_ALL:
+            free = visited[position:] + visited[:position][::-1]
+        elif self.operation is Operation.REDUCE_SCATTER:
             free = visited[position:]
         else:
             free = visited[:position][::-1]
@@ -181,11 +229,67 @@ class Geometry:
             strides[dim] = stride
             stride *= self.sizes[dim]
         base = sum(coordinates[d] * strides[d] for d in dims if d not in free)
+        all_sent = self.operation is Operation.ALL_TO_ALL and position == len(visited)
         out = []
         for choice in product(*(range(self.sizes[d]) for d in free)):
             block = base + sum(c * strides[d] for c, d in zip(choice, free, strict=True))
-            size = -(-self.blocks.size(block) // self.quantum)
-            out.append((block, max(0, min(size, self.offset + self.extent) - self.offset)))
+            receiver = block
+            if self.operation is Operation.ALL_TO_ALL:
+                gone = set(visited[:position])
+                receiver = base + sum(
+                    (coordinates[d] if d in gone else c) * strides[d]
+                    for c, d in zip(choice, free, strict=True)
+                )
+            out.append((block if all_sent else receiver, self._slice(receiver)))
+        return out
+
+    def _slice(self, block: int) -> int:
+        """Quanta that the chunk takes of a block."""
+        size = -(-self.blocks.size(block) // self.quantum)
+        return max(0, min(size, self.offset + self.extent) - self.offset)
+
+    def exchange(
+        self, phase: int, coordinates: Sequence[int]
+    ) -> list[list[tuple[ExchangePiece, ...]]]:
+        """What every coordinate on the dim of an all-to-all phase has for every other one.
+
+        Parameters
+        ----------
+        coordinates : of any rank of the group on that dim
+        """
+        dim = self.phases[phase].dim
+        coming = [p.dim for p in self.phases[phase + 1 :]]
+        gone = [p.dim for p in self.phases[:phase]]
+        size, behind = self.sizes[dim], prod(self.sizes[d] for d in gone)
+        member = list(coordinates)
+        strides, stride = {}, 1
+        for d in self.collective.dims:
+            strides[d] = stride
+            stride *= self.sizes[d]
+        fixed = sum(member[d] * strides[d] for d in self.collective.dims if d not in (dim, *coming))
+        choices = list(product(*(range(self.sizes[d]) for d in coming)))
+        # Every sender reads in the order (receiver, coming); each receiver writes (coming, sender).
+        out: list[list[tuple[ExchangePiece, ...]]] = [
+            [() for _ in range(size)] for _ in range(size)
+        ]
+        read = 0
+        for receiver in range(size):
+            blocks = [
+                fixed
+                + receiver * strides[dim]
+                + sum(c * strides[d] for c, d in zip(choice, coming, strict=True))
+                for choice in choices
+            ]
+            lengths = [behind * self._slice(block) for block in blocks]
+            for sender in range(size):
+                pieces, at, write = [], read, 0
+                for length in lengths:
+                    if length:
+                        pieces.append(ExchangePiece(at, write + sender * length, length))
+                    at += length
+                    write += size * length
+                out[sender][receiver] = tuple(pieces)
+            read += sum(lengths)
         return out
 
     def pieces(self, position: int, coordinates: Sequence[int]) -> tuple[Piece, ...]:
@@ -193,10 +297,11 @@ class Geometry:
 
         Those of the chunk that the geometry was made for; of a like chunk they lie as much further
         in memory as its offset is larger. For the one position at which a reduce-scatter or
-        all-gather chunk is a single slice of the rank's own block, memory is that block's.
+        all-gather chunk is a single slice of the rank's own block, memory is that block's; after an
+        all-to-all it is the result region, a block of the rank's own size from every sender.
         """
         quantum, offset = self.quantum, self.offset
-        if self.operation is Operation.ALL_REDUCE:
+        if self.operation is Operation.ALL_REDUCE or self.operation.rooted:
             ranges = self._layout(position, coordinates)
             spans = []
             for low, high in ranges:
@@ -205,16 +310,37 @@ class Geometry:
                 spans.append((memory, end - memory, high - low))
             return _merge(spans)
         slices = self._slices(position, coordinates)
-        own = position == (len(self.phases) if self.operation is Operation.REDUCE_SCATTER else 0)
+        if self.operation is Operation.ALL_TO_ALL and position:
+            return self._received(slices, coordinates)
+        own = {Operation.REDUCE_SCATTER: len(self.phases), Operation.ALL_GATHER: 0}.get(
+            self.operation
+        )
         spans = []
         for block, quanta in slices:
             elements = min(quanta * quantum, self.blocks.size(block) - offset * quantum)
-            start = 0 if own else self.blocks.start(block)
+            start = 0 if position == own else self.blocks.start(block)
             spans.append((start + offset * quantum, max(0, elements), quanta))
         return _merge(spans)
 
+    def _received(
+        self, slices: Sequence[tuple[int, int]], coordinates: Sequence[int]
+    ) -> tuple[Piece, ...]:
+        """Result pieces of an all-to-all."""
+        at, stride = 0, 1
+        for d in self.collective.dims:
+            at += coordinates[d] * stride
+            stride *= self.sizes[d]
+        size, start = self.blocks.size(at), self.offset * self.quantum
+        spans = []
+        for sender, quanta in slices:
+            elements = max(0, min(quanta * self.quantum, size - start))
+            spans.append((sender * size + start, elements, quanta))
+        return _merge(spans)
+
     def _layout(self, position: int, coordinates: Sequence[int]) -> list[tuple[int, int]]:
-        """Ranges of an all-reduce chunk that are resident, in SRAM order."""
+        """Ranges of a chunk of the payload that are resident, in SRAM order."""
+        if self.operation.rooted:
+            return [(0, self.quanta)] if self.takes_part(position, coordinates) else []
         if position == 0:
             return [(0, self.quanta)]
         same = self._mirror[position]
@@ -233,68 +359,6 @@ class Geometry:
             member[phase.dim] = i
             out += self._layout(position - 1, member)
         return out
-
-
-def largest_resident(
-    operation: Operation, phases: Sequence[Phase], sizes: Sequence[int], extent: int
-) -> list[int]:
-    """For each position, quanta that no rank exceeds, for a chunk of ``extent`` quanta."""
-    if operation is Operation.REDUCE_SCATTER:
-        quanta = extent * prod(sizes[p.dim] for p in phases)
-    else:
-        quanta = extent
-    out = [quanta]
-    mirror = _mirrors(phases)
-    for index, phase in enumerate(phases):
-        size = sizes[phase.dim]
-        same = mirror[index + 1]
-        if same is not None:
-            quanta = out[same]
-        elif phase.operation is Operation.REDUCE_SCATTER:
-            quanta = -(-quanta // size)
-        elif phase.operation is Operation.ALL_GATHER:
-            quanta *= size
-        out.append(quanta)
-    return out
-
-
-def _mirrors(phases: Sequence[Phase]) -> list[int | None]:
-    """For each position, an earlier one with the same data: set after an all-gather that undoes
-    the last reduce-scatter still open, and after an all-reduce."""
-    mirror: list[int | None] = [None] * (len(phases) + 1)
-    stack: list[tuple[int, int]] = []  # (dim, position before its reduce-scatter)
-    for index, phase in enumerate(phases):
-        match phase.operation:
-            case Operation.REDUCE_SCATTER:
-                stack.append((phase.dim, index))
-            case Operation.ALL_REDUCE:
-                mirror[index + 1] = index
-            case Operation.ALL_GATHER:
-                if stack and stack[-1][0] == phase.dim:
-                    mirror[index + 1] = stack.pop()[1]
-                else:
-                    stack.append((-1, -1))  # out of order: nothing before it is undone
-    return mirror
-
-
-def _split_dims(
-    operation: Operation, dims: Sequence[int], phases: Sequence[Phase]
-) -> list[tuple[int, ...]]:
-    """For each position, the dims on which the resident size may depend."""
-    if operation is Operation.ALL_REDUCE:
-        split: set[int] = set()
-    elif operation is Operation.REDUCE_SCATTER:
-        split = set(dims) - {p.dim for p in phases}
-    else:
-        split = set(dims)
-    out = [tuple(sorted(split))]
-    for phase in phases:
-        if phase.operation is Operation.REDUCE_SCATTER:
-            split.add(phase.dim)
-        elif phase.operation is Operation.ALL_GATHER:
-            split.discard(phase.dim)
-        out.append(tuple(sorted(split)))
-    return out
 
 
 def _cut(ranges: Sequence[tuple[int, int]], low: int, high: int) -> list[tuple[int, int]]:

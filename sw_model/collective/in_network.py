@@ -3,7 +3,8 @@ patterns).
 
 All-reduce is one flow. Reduce-scatter is P reduce flows in series, flow j giving coordinate j its
 shard; all-gather is P multicast flows, one from each coordinate, which take their turns at the
-switch as they come; the sender hears itself too, so every port hears all of them.
+switch as they come; the sender hears itself too, so every port hears all of them. A broadcast, a
+reduce and a send are one flow each: from the root to all, from all to the root, from one to one.
 """
 
 from __future__ import annotations
@@ -15,8 +16,15 @@ from sw_model.collective.plan import Operation, RankSteps, ReceiveStep, SendStep
 __all__ = ["in_network_steps"]
 
 
-def in_network_steps(operation: Operation, coordinate: int, bounds: Sequence[int]) -> RankSteps:
-    """Send and receive steps of one coordinate; parameters as for a ring."""
+def in_network_steps(
+    operation: Operation,
+    coordinate: int,
+    bounds: Sequence[int],
+    root: int = 0,
+    target: int | None = None,
+) -> RankSteps:
+    """Send and receive steps of one coordinate; parameters as for a ring, and the coordinates
+    ``root`` and ``target`` of the rooted operations."""
     size = len(bounds) - 1
     everyone = tuple(range(size))
     lengths = [bounds[j + 1] - bounds[j] for j in range(size)]
@@ -44,6 +52,17 @@ def in_network_steps(operation: Operation, coordinate: int, bounds: Sequence[int
             length=length,
         )
 
+    one_flow = {
+        Operation.BROADCAST: ((root,), everyone),
+        Operation.REDUCE: (everyone, (root,)),
+        Operation.SEND: ((root,), () if target is None else (target,)),
+    }
+    if operation in one_flow:
+        inputs, outputs = flow = one_flow[operation]
+        return RankSteps(
+            (send(flow, 0, total, 0),) if total and coordinate in inputs else (),
+            (receive(0, total),) if total and coordinate in outputs else (),
+        )
     match operation:
         case Operation.ALL_REDUCE:
             if total == 0:
@@ -63,4 +82,4 @@ def in_network_steps(operation: Operation, coordinate: int, bounds: Sequence[int
             own = lengths[coordinate]
             sends = (send(((coordinate,), everyone), 0, own, step_of[coordinate]),) if own else ()
             return RankSteps(sends, tuple(receive(bounds[j], lengths[j]) for j in step_of))
-    raise ValueError(f"an in-network phase must be AR, RS or AG, not {operation.value!r}")
+    raise ValueError(f"an in-network phase must be AR, RS, AG or rooted, not {operation.value!r}")

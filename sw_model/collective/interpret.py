@@ -226,7 +226,7 @@ class _Group:
         if step is None:
             return False
         if step.flow is None:
-            if step.peer == coordinate or not 0 <= step.peer < len(self.members):
+            if not 0 <= step.peer < len(self.members):
                 rank = self.members[coordinate].rank
                 raise PlanError(f"{self.where}, rank {rank}: sends to coordinate {step.peer}")
             self._deliver(coordinate, step.peer, self._read(coordinate), step.step)
@@ -295,4 +295,14 @@ def region_elements(plan: CollectivePlan, group: int, block: int) -> tuple[int, 
             return elements, end - start
         case Operation.ALL_GATHER:
             return elements, elements * group
+        case Operation.ALL_TO_ALL:
+            start, end = block * elements // group, (block + 1) * elements // group
+            return elements, (end - start) * group
+        case Operation.BROADCAST:
+            return elements if block == plan.collective.root else 0, elements
+        case Operation.REDUCE:
+            return elements, elements if block == plan.collective.root else 0
+        case Operation.SEND:
+            root, target = plan.collective.root, plan.collective.target
+            return elements if block == root else 0, elements if block == target else 0
     return elements, elements

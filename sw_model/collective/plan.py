@@ -19,6 +19,7 @@ from sw_model.topology import Topology
 
 __all__ = [
     "ELEMENT_BYTES",
+    "SYMMETRIC",
     "Algorithm",
     "BufferUse",
     "ChunkPlan",
@@ -47,6 +48,26 @@ class Operation(enum.Enum):
     REDUCE_SCATTER = "reduce-scatter"
     ALL_GATHER = "all-gather"
     ALL_TO_ALL = "all-to-all"
+    BROADCAST = "broadcast"
+    REDUCE = "reduce"
+    SEND = "send"
+
+    @property
+    def rooted(self) -> bool:
+        """Whether one rank has the source or gets the result."""
+        return self in (Operation.BROADCAST, Operation.REDUCE, Operation.SEND)
+
+    @property
+    def reorders(self) -> bool:
+        """Whether the bytes on a dim depend on the order of the dims, so that schedulers choose it.
+
+        An all-to-all and a rooted operation move all of their bytes on every dim in any order.
+        """
+        return self in (Operation.ALL_REDUCE, Operation.REDUCE_SCATTER, Operation.ALL_GATHER)
+
+
+#: Operations in which every rank has a part: those of workloads and of ASTRA-sim.
+SYMMETRIC = tuple(operation for operation in Operation if not operation.rooted)
 
 
 class Algorithm(enum.Enum):
@@ -54,7 +75,9 @@ class Algorithm(enum.Enum):
 
     RING = "ring"
     DIRECT = "direct"
+    BIDIRECTIONAL_RING = "bidirectional-ring"
     HALVING_DOUBLING = "halving-doubling"
+    DOUBLE_BINARY_TREE = "double-binary-tree"
     IN_NETWORK = "in-network"
 
 
@@ -65,14 +88,16 @@ class Collective:
     Parameters
     ----------
     operation : what is asked for
-    elements : all-reduce, reduce-scatter, all-to-all: elements of one rank's buffer;
-        all-gather: elements of one rank's shard
+    elements : elements of one rank's buffer; all-gather: elements of one rank's shard
     data_type : "fp16", "bf16", "fp32" or "int32"
     operator : "sum", "max" or "min"
     traffic_class : "mp", "pp" or "dp"
     dims : indices of the dims it spans, ascending; other dims hold independent groups. None at
         all, ``()``, is a group of one: the result is a copy of the source
     name : for reports
+    root : who has the source of a broadcast or a send, and gets the result of a reduce: its place
+        in its group, which counts the dims, the innermost fastest
+    target : who gets what is sent, likewise; for a send only
     """
 
     operation: Operation
@@ -82,6 +107,8 @@ class Collective:
     traffic_class: str = "dp"
     dims: tuple[int, ...] = ()
     name: str = ""
+    root: int = 0
+    target: int | None = None
 
     def __post_init__(self) -> None:
         if not isinstance(self.elements, int) or self.elements < 0:
@@ -93,6 +120,17 @@ class Collective:
         _choice("traffic_class", self.traffic_class, ("mp", "pp", "dp"))
         if list(self.dims) != sorted(set(self.dims)) or any(d < 0 for d in self.dims):
             raise ValueError(f"dims must be ascending dim indices, not {self.dims!r}")
+        if self.root < 0 or (self.root and not self.operation.rooted):
+            raise ValueError(
+                f"root must be a place in the group of a broadcast, reduce or send, "
+                f"not {self.root!r} of a {self.operation.value}"
+            )
+        sends = self.operation is Operation.SEND
+        if sends != (self.target is not None) or (self.target or 0) < 0:
+            raise ValueError(
+                "target must be a place in the group for a send, and None for all others, "
+                f"not {self.target!r} of a {self.operation.value}"
+            )
 
     @property
     def element_bytes(self) -> int:
@@ -120,12 +158,14 @@ class SendStep:
 
     Attributes
     ----------
-    peer : receiving coordinate on the dim; None where the FRED switch decides (``flow``)
+    peer : receiving coordinate on the dim; None where the FRED switch decides (``flow``). The own
+        coordinate, in an all-to-all and a send: the data stay on the rank and use no link
     flow : in-network only: (input coordinates, output coordinates) of the flow it belongs to
     from_destination : data is read from the destination buffer, else from the source buffer
     offset, length : the range in that buffer
-    after : index of the receive step of this phase that must have written the range, or None.
-        A sender may *chase*: send each flit as soon as it was written.
+    after : index of the last receive step of this phase that writes to the range, or None.
+        Where that step writes just this range a sender may *chase*: send each flit as soon as it
+        was written. Otherwise it waits until the step has ended.
     copy_offset : also write the data to the destination buffer there, or None
     step : index of the receive step at the receiver(s)
     """
@@ -189,11 +229,12 @@ class ChunkPlan:
     Attributes
     ----------
     index : its number
-    quanta : resident on every rank before the first phase
+    quanta : resident on every rank before the first phase, of those that have a part
     phases : in order
     offset, extent : the range ``[offset, offset + extent)`` of quanta that it takes, of the
-        payload (all-reduce) or of *every* rank's block of it (reduce-scatter, all-gather,
-        all-to-all); it ends earlier where the payload or the block does
+        payload (all-reduce, broadcast, reduce, send) or of *every* rank's block of it
+        (reduce-scatter, all-gather, all-to-all); it ends earlier where the payload or the block
+        does
     """
 
     index: int

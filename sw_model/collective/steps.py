@@ -6,22 +6,16 @@ be changed.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
+from sw_model.collective.exchange import exchange_steps
 from sw_model.collective.geometry import Geometry
 from sw_model.collective.in_network import in_network_steps
 from sw_model.collective.plan import Algorithm, CollectivePlan, Operation, Piece, RankSteps
 from sw_model.collective.ring import ring_steps
+from sw_model.collective.scripted import group_steps
 
-__all__ = ["STEPS", "geometry_of", "load_pieces", "rank_steps", "resident", "store_pieces"]
-
-StepFunction = Callable[[Operation, int, Sequence[int]], RankSteps]
-
-#: How each algorithm turns (operation, coordinate, shard bounds) into steps.
-STEPS: dict[Algorithm, StepFunction] = {
-    Algorithm.RING: ring_steps,
-    Algorithm.IN_NETWORK: in_network_steps,
-}
+__all__ = ["geometry_of", "load_pieces", "rank_steps", "resident", "store_pieces"]
 
 
 def geometry_of(plan: CollectivePlan, chunk: int) -> Geometry:
@@ -39,7 +33,8 @@ def _geometries(plan: CollectivePlan) -> list[Geometry]:
     for chunk in plan.chunks:
         key: tuple = (chunk.phases, chunk.quanta, chunk.extent)
         # Only the last chunk can have a partial last quantum, or blocks that differ in length.
-        even = request.operation is Operation.ALL_REDUCE and request.elements % plan.quantum == 0
+        ranges = request.operation is Operation.ALL_REDUCE or request.operation.rooted
+        even = ranges and request.elements % plan.quantum == 0
         if chunk is plan.chunks[-1] and not even:
             key = (*key, chunk.offset)
         if key not in made:
@@ -53,22 +48,47 @@ def _geometries(plan: CollectivePlan) -> list[Geometry]:
 def rank_steps(plan: CollectivePlan, chunk: int, phase: int, rank: int) -> RankSteps:
     """Send and receive steps of ``rank`` in phase ``phase`` of chunk ``chunk``.
 
+    There are none where it has no part in a rooted operation.
+
     Raises
     ------
-    NotImplementedError
-        for an algorithm without steps; such plans are for timing only.
+    ValueError
+        for an algorithm that cannot do what the phase asks for.
     """
     geometry = geometry_of(plan, chunk)
     found = geometry.memo_steps.get((phase, rank))
     if found is None:
         step = plan.chunks[chunk].phases[phase]
-        if step.algorithm not in STEPS:
-            raise NotImplementedError(f"{step.algorithm.value} phases have no steps yet")
         coordinates = plan.topology.coordinates(rank)
         bounds = geometry.bounds(phase, coordinates)
-        found = STEPS[step.algorithm](step.operation, coordinates[step.dim], bounds)
+        own = coordinates[step.dim]
+        if step.operation is Operation.ALL_TO_ALL:
+            peers = plan.topology.peers(rank, step.dim)
+            members = exchange_steps(step.algorithm, geometry.exchange(phase, coordinates))
+            for peer, steps in zip(peers, members, strict=True):
+                geometry.memo_steps[phase, peer] = steps
+            return members[own]
+        root, target = 0, None
+        if step.operation.rooted:
+            root, target = geometry.root[step.dim], geometry.target[step.dim]
+        found = _steps(step.operation, step.algorithm, own, bounds, root, target)
         geometry.memo_steps[phase, rank] = found
     return found
+
+
+def _steps(
+    operation: Operation,
+    algorithm: Algorithm,
+    coordinate: int,
+    bounds: Sequence[int],
+    root: int,
+    target: int | None,
+) -> RankSteps:
+    if algorithm is Algorithm.IN_NETWORK:
+        return in_network_steps(operation, coordinate, bounds, root, target)
+    if algorithm is Algorithm.RING and not operation.rooted:
+        return ring_steps(operation, coordinate, bounds)
+    return group_steps(operation, algorithm, tuple(bounds), root, target)[coordinate]
 
 
 def resident(plan: CollectivePlan, chunk: int, position: int, rank: int) -> int:

@@ -4,6 +4,11 @@ Ring, direct and halving-doubling move (P - 1)/P of the payload per NPU in each 
 reduce-scatter or an all-gather, twice that for an all-reduce (Themis, section 4). In-network
 (decided here, for FRED dims): an all-reduce sends and receives the payload once; a reduce-scatter
 sends all of it and receives a shard; an all-gather sends a shard and receives all of it.
+
+Broadcast and reduce (`sw_model.collective.rounds`), the busiest NPU: all of the payload once, but
+by halving and doubling the root of a broadcast sends, and that of a reduce receives, twice
+(P - 1)/P of it. A double binary tree makes an all-reduce of both: an NPU
+with two children in one tree sends and receives twice the payload, where there are four NPUs.
 """
 
 from __future__ import annotations
@@ -32,7 +37,8 @@ class Traffic:
 
     Attributes
     ----------
-    sent, received : exact shares of the payload, in the payload's unit (rank average)
+    sent, received : exact shares of the payload, in the payload's unit, of the NPU that has most
+        of it; forwarded messages count where the algorithm forwards them
     steps : messages one after another, each of which pays the dim's latency once
     """
 
@@ -74,14 +80,48 @@ def phase_traffic(
                 return Traffic(whole, shard, 1)
             case Operation.ALL_GATHER:
                 return Traffic(shard, whole, 1)
+            case Operation.BROADCAST | Operation.REDUCE | Operation.SEND:
+                return Traffic(whole, whole, 1)
+    if operation in (Operation.BROADCAST, Operation.REDUCE):
+        return _rooted(operation, algorithm, size, whole)
+    if operation is Operation.SEND:
+        # Round a ring as far as it can be.
+        return Traffic(whole, whole, size - 1 if algorithm is Algorithm.RING else 1)
     others = whole - shard
     match algorithm:
         case Algorithm.DIRECT:
             steps = 1
+        case Algorithm.DOUBLE_BINARY_TREE:
+            moved = whole * {2: Fraction(1), 3: Fraction(3, 2)}.get(size, Fraction(2))
+            return Traffic(moved, moved, 2 * _log2(size))
+        case Algorithm.BIDIRECTIONAL_RING:
+            steps = size // 2
         case Algorithm.HALVING_DOUBLING if operation is not Operation.ALL_TO_ALL:
-            steps = (size - 1).bit_length()
+            steps = _log2(size)
         case _:
             steps = size - 1
     if operation is Operation.ALL_REDUCE:
         return Traffic(2 * others, 2 * others, 2 * steps)
     return Traffic(others, others, steps)
+
+
+def _rooted(operation: Operation, algorithm: Algorithm, size: int, whole: Fraction) -> Traffic:
+    """A broadcast, or a reduce, which is one backwards."""
+    match algorithm:
+        case Algorithm.DIRECT:
+            return Traffic(whole, whole, min(2, size - 1))
+        case Algorithm.HALVING_DOUBLING:
+            moved = 2 * (whole - whole / size)
+            # The first to gather wait for nothing: they have just sent the last of the scatter.
+            steps = 2 * _log2(size) - 1
+            if operation is Operation.BROADCAST:
+                return Traffic(moved, whole, steps)
+            return Traffic(whole, moved, steps)
+        case Algorithm.DOUBLE_BINARY_TREE:
+            return Traffic(whole, whole, _log2(size))
+    return Traffic(whole, whole, size - 1)
+
+
+def _log2(size: int) -> int:
+    """Rounded up."""
+    return (size - 1).bit_length()

@@ -13,20 +13,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from fractions import Fraction
-from math import isqrt, prod
+from math import prod
 
-from sw_model.topology import Dim, DimKind, Topology
+from sw_model.topology import Dim, DimKind, Topology, mesh_shape
 
 __all__ = ["Link", "link_capacity", "mesh_shape", "ring_place", "route"]
 
 #: (dim, name of the NPU's place on the other dims, what on this dim).
 Link = tuple[int, int, tuple]
-
-
-def mesh_shape(size: int) -> tuple[int, int]:
-    """Rows and columns of a mesh."""
-    rows = next(r for r in range(isqrt(size), 0, -1) if size % r == 0)
-    return rows, size // rows
 
 
 def ring_place(dim: Dim, coordinate: int) -> int:

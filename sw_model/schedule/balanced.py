@@ -65,8 +65,8 @@ def balance(
     """
     native = library()
     best, end = _best_of(instance, chunks, native)
-    if native is None or end == 0 or instance.operation is Operation.ALL_TO_ALL:
-        return best  # an all-to-all visits every dim with all of its bytes in any order
+    if native is None or end == 0 or not instance.operation.reorders:
+        return best  # every dim is visited with the same bytes in any order
     ways = _Ways(instance, most_phases)
     starts = [_start(ways, best, chunks)]
     for backwards in (False, True):

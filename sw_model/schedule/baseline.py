@@ -1,6 +1,8 @@
 """The baseline schedule: every chunk visits the dims in the same order.
 
-Reduce-scatter from dim 1 outwards, all-gather back from the outermost dim to dim 1.
+Reduce-scatter from dim 1 outwards, all-gather back from the outermost dim to dim 1; so also reduce
+and broadcast, which then load the outer dims of the root's line only. All-to-all and send go
+outwards.
 """
 
 from __future__ import annotations
@@ -30,8 +32,9 @@ def baseline_phases(
 ) -> tuple[Phase, ...]:
     """Phases of every chunk under the baseline."""
     order = active_dims(topology, dims)
-    if operation is Operation.ALL_TO_ALL:
-        return build_phases(operation, topology, gather=order, algorithms=algorithms)
+    if not operation.reorders:
+        visited = order[::-1] if operation is Operation.BROADCAST else order
+        return build_phases(operation, topology, gather=visited, algorithms=algorithms)
     scatter = order if operation is not Operation.ALL_GATHER else ()
     gather = order[::-1] if operation is not Operation.REDUCE_SCATTER else ()
     return build_phases(

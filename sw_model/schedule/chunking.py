@@ -11,8 +11,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import prod
 
-from sw_model.collective.geometry import Blocks, largest_resident
+from sw_model.collective.geometry import Blocks
 from sw_model.collective.plan import Collective, Operation, Phase
+from sw_model.collective.positions import largest_resident
 from sw_model.errors import InputError
 from sw_model.topology import Topology
 
@@ -50,17 +51,24 @@ class Payload:
 
     def __post_init__(self) -> None:
         blocks = self.blocks
-        if self.collective.operation is Operation.ALL_REDUCE or self.group == 1:
+        if self.ranged or self.group == 1:
             return
         if self.quantum > 1 and (not blocks.even or blocks.largest % self.quantum):
             width = self.quantum * self.collective.element_bytes
             gather = self.collective.operation is Operation.ALL_GATHER
-            what, where = ("an all-gather", "") if gather else ("a reduce-scatter", " per rank")
+            article = "a" if self.collective.operation is Operation.REDUCE_SCATTER else "an"
+            what = f"{article} {self.collective.operation.value}"
+            where = "" if gather else " per rank"
             raise InputError(
                 f"the payload of {what} must be whole flits of {width} bytes "
                 f"({self.quantum} elements){where}, not {self.collective.elements} elements"
                 + ("" if gather else f" over {self.group} ranks")
             )
+
+    @property
+    def ranged(self) -> bool:
+        """Whether chunks are ranges of the payload; otherwise slices of every rank's block."""
+        return self.collective.operation is Operation.ALL_REDUCE or self.collective.operation.rooted
 
     @property
     def group(self) -> int:
@@ -77,8 +85,8 @@ class Payload:
 
     @property
     def extent(self) -> int:
-        """Quanta to cut: of the payload (all-reduce), else of the largest block."""
-        if self.collective.operation is Operation.ALL_REDUCE:
+        """Quanta to cut: of the payload (all-reduce and rooted), else of the largest block."""
+        if self.ranged:
             return -(-self.collective.elements // self.quantum)
         return -(-self.blocks.largest // self.quantum)
 
@@ -105,7 +113,7 @@ class Payload:
         return out
 
     def _quanta(self, offset: int, extent: int) -> int:
-        if self.collective.operation is not Operation.REDUCE_SCATTER:
+        if self.ranged or self.collective.operation is Operation.ALL_GATHER:
             return extent
         if self.quantum == 1:
             return self.blocks.sliced(offset, extent)

@@ -74,6 +74,9 @@ def order_name(phases: tuple[Phase, ...]) -> str:
         Operation.ALL_REDUCE: "AR",
         Operation.ALL_GATHER: "AG",
         Operation.ALL_TO_ALL: "A2A",
+        Operation.BROADCAST: "BC",
+        Operation.REDUCE: "RED",
+        Operation.SEND: "SEND",
     }
     parts: list[str] = []
     for index, phase in enumerate(phases):

@@ -5,8 +5,8 @@ from __future__ import annotations
 import enum
 from collections.abc import Sequence
 
+from sw_model.collective.cost import algorithm_of
 from sw_model.collective.plan import Algorithm, Operation, Phase
-from sw_model.collective.traffic import default_algorithm
 from sw_model.topology import Topology
 
 __all__ = ["Turn", "build_phases", "turn_merges"]
@@ -17,12 +17,14 @@ class Turn(enum.Enum):
     the same dim, become one all-reduce phase (docs/plan.md)."""
 
     MERGED = "merged"  # on every dim; in-network it halves the bytes, elsewhere it changes none
-    IN_NETWORK = "in-network"  # only where it saves bytes
+    IN_NETWORK = "in-network"  # only where it saves bytes; a double binary tree cannot but merge
     SPLIT = "split"  # never: the minimal model of the Themis paper
 
 
 def turn_merges(turn: Turn, algorithm: Algorithm) -> bool:
     """Whether an all-reduce is one phase on a dim with this algorithm at the turning point."""
+    if algorithm is Algorithm.DOUBLE_BINARY_TREE:
+        return True
     return turn is Turn.MERGED or (turn is Turn.IN_NETWORK and algorithm is Algorithm.IN_NETWORK)
 
 
@@ -41,7 +43,7 @@ def build_phases(
     ----------
     scatter : dims of the reduce-scatter half, in order (all-reduce and reduce-scatter)
     gather : dims of the all-gather half, in order (all-reduce and all-gather); for an all-to-all
-        the dims it visits
+        and the rooted operations the dims that they visit
     turn : see :class:`Turn`
     algorithms : by dim of the topology, where they are not the defaults of its kinds
     """
@@ -49,12 +51,12 @@ def build_phases(
     def algorithm(dim: int) -> Algorithm:
         if algorithms is not None:
             return algorithms[dim]
-        return default_algorithm(topology.dims[dim].kind)
+        return algorithm_of(topology.dims[dim], operation)
 
     def phase(kind: Operation, dim: int) -> Phase:
         return Phase(kind, dim, algorithm(dim))
 
-    if operation is Operation.ALL_TO_ALL:
+    if not operation.reorders:
         return tuple(phase(operation, dim) for dim in gather)
     scatters = [phase(Operation.REDUCE_SCATTER, dim) for dim in scatter]
     gathers = [phase(Operation.ALL_GATHER, dim) for dim in gather]

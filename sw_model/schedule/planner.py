@@ -16,8 +16,8 @@ from functools import lru_cache
 from math import lcm
 from typing import Protocol
 
-from sw_model.collective.geometry import largest_resident
 from sw_model.collective.plan import ChunkPlan, Collective, CollectivePlan, Operation, Phase
+from sw_model.collective.positions import largest_resident
 from sw_model.collective.traffic import phase_traffic
 from sw_model.errors import InputError, nearest
 from sw_model.platform import Platform
@@ -109,6 +109,11 @@ def plan_collective(
             f"not {collective.dims!r}"
         )
     payload = Payload(collective, topology, quantum)
+    for name, place in (("root", collective.root), ("target", collective.target)):
+        if place is not None and place >= payload.group:
+            raise InputError(
+                f"{name} must be a place in the group of {payload.group} ranks, not {place}"
+            )
     state = PlannerState() if state is None else state
     clock = _Clock(topology, limits, quantum * collective.element_bytes, serial_latency)
     if chosen is None:
@@ -283,9 +288,7 @@ def _cut_and_schedule(
 
     room = _room(limits, quantum_bytes)
     limit: int | None = None
-    grown = 1 if operation is not Operation.REDUCE_SCATTER else payload.group
-    if operation is Operation.ALL_GATHER:
-        grown = payload.group
+    grown = 1 if payload.ranged else payload.group
     while True:
         cuts = payload.cut(chunks, limit)
         largest = [cut.extent * grown * quantum_bytes for cut in cuts]

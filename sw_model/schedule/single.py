@@ -14,8 +14,8 @@ from functools import cached_property
 from math import lcm
 
 from sw_model.collective.cost import phase_cost
-from sw_model.collective.geometry import largest_resident
 from sw_model.collective.plan import Algorithm, Collective, Operation, Phase
+from sw_model.collective.positions import largest_resident
 from sw_model.schedule.baseline import Baseline
 from sw_model.schedule.bound import Bound, OrderCosts, solve_bound
 from sw_model.schedule.chunking import Payload
@@ -137,9 +137,12 @@ class Instance:
 
     @cached_property
     def ideal_seconds(self) -> Fraction:
-        """What every NPU must send, over the bandwidth of all its dims together."""
+        """What every NPU must send, over the bandwidth of all its dims together; of a broadcast
+        what it must hear."""
         n = self.payload.group
         total = sum(d.bandwidth for d in self.topology.dims if d.size > 1)
+        if self.operation.rooted:
+            return Fraction(self.largest_bytes) / total if n > 1 else Fraction(0)
         twice = 2 if self.operation is Operation.ALL_REDUCE else 1
         return Fraction(twice * self.largest_bytes * (n - 1), n) / total if n > 1 else Fraction(0)
 
@@ -150,7 +153,7 @@ class Instance:
     def scheduled(self, scheduler: Baseline | Themis, chunks: int, intra: Intra) -> Candidate:
         """What a scheduler makes of at most ``chunks`` equal chunks."""
         cuts = self.payload.cut(chunks, None)
-        grown = 1 if self.operation is Operation.ALL_REDUCE else self.payload.group
+        grown = 1 if self.payload.ranged else self.payload.group
         sizes = [cut.extent * grown * self.quantum_bytes for cut in cuts]
         phases = scheduler.schedule(self.operation, self.topology, self.collective.dims, sizes)
         name = type(scheduler).__name__.lower()
@@ -239,7 +242,7 @@ class Instance:
         self, extent: int, phases: tuple[Phase, ...]
     ) -> tuple[tuple[Op, ...], tuple[DimTraffic, ...]]:
         grains, rest = divmod(extent, self.grain)
-        if grains > 1 and not rest and not self.serial_latency:
+        if grains > 1 and not rest and not self.serial_latency and self._scales:
             # Whole grains have whole shards throughout, so everything grows with their number.
             ops_of_one, moved_of_one = self._grain(phases)
             return (
@@ -247,6 +250,12 @@ class Instance:
                 tuple(DimTraffic(m.sent * grains, m.received * grains) for m in moved_of_one),
             )
         return self._exact(extent, phases)
+
+    @cached_property
+    def _scales(self) -> bool:
+        """Whether a grain is divided into whole shards only."""
+        trees = Algorithm.DOUBLE_BINARY_TREE in self.algorithms
+        return not (self.operation.rooted or trees)
 
     def _grain(self, phases: tuple[Phase, ...]) -> tuple[tuple[Op, ...], tuple[DimTraffic, ...]]:
         found = self._grains.get(phases)
@@ -274,7 +283,7 @@ class Instance:
 
     def padding_bytes(self, extents: Sequence[int]) -> int:
         """What the last chunk carries beyond the payload, so that all shards are whole."""
-        if self.operation is Operation.ALL_GATHER:
+        if self.operation is Operation.ALL_GATHER or self.operation.rooted:
             return 0
         group = self.payload.group
         if self.operation is Operation.ALL_REDUCE:

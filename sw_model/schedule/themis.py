@@ -64,7 +64,7 @@ class Themis:
         """
         active = active_dims(topology, dims)
         baseline = baseline_phases(operation, topology, dims, self.turn, self.algorithms)
-        if operation is Operation.ALL_TO_ALL or len(active) < 2:
+        if not operation.reorders or len(active) < 2:
             return [baseline] * len(sizes)
         # Loads are counted in a unit in which they are whole: integers compare ten times faster.
         seconds = _units_per_second(topology, active)

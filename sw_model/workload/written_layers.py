@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from sw_model.collective.plan import Operation
+from sw_model.collective.plan import SYMMETRIC, Operation
 from sw_model.document import Node
 from sw_model.schema import Choice, Key, Quantity, Record, Text, Whole
 from sw_model.units import parse_size, parse_time_ps, shown
@@ -45,7 +45,7 @@ _PASS = Record(
         Key("compute", _Nanoseconds(), "of the pass"),
         Key(
             "operation",
-            Choice({operation.value: operation for operation in Operation}),
+            Choice({operation.value: operation for operation in SYMMETRIC}),
             "the collective that follows the pass",
         ),
         Key("size", Quantity(parse_size, "64MiB"), "its bytes on one rank; a shard to gather"),
@@ -121,7 +121,7 @@ def layers_of(values: dict[str, Any]) -> Workload:
                 f"see {layer.name!r}"
             )
     count = len(layers)
-    header = {
+    header: dict[str, Any] = {
         key: values.pop(key)
         for key in ("model_parallel_npus", "last_bottom_layer", "checkpoints",
                     "checkpoint_initiates")
