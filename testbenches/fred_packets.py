@@ -32,6 +32,7 @@ class Header:
     collective: int = 0
     last: int = 1
     replay: int = 0
+    poisoned: int = 0
 
     def pack(self) -> int:
         """The header flit's data."""

@@ -26,6 +26,7 @@ class FredTiming:
         least, whether their configurations are equal or not
     credit : credit on an output's wire back to the start of a packet that uses it, at least
     look_ahead : flits that an input holds beside its link buffer
+    look_ahead_packets : packets whose headers an input has seen, at most
     """
 
     adder_depth: int = 2
@@ -36,6 +37,7 @@ class FredTiming:
     turn: int = 1
     credit: int = 2
     look_ahead: int = 8
+    look_ahead_packets: int = 4
 
     @property
     def reducing_stage(self) -> int:
