@@ -32,6 +32,14 @@ from sw_model.topology import Dim, DimKind
 __all__ = ["Communicator", "Demand", "order_costs", "split_groups", "traffic"]
 
 
+_KNOWN = (
+    Operation.ALL_REDUCE,
+    Operation.REDUCE_SCATTER,
+    Operation.ALL_GATHER,
+    Operation.ALL_TO_ALL,
+)
+
+
 @dataclass(frozen=True)
 class Communicator:
     """The groups of one kind of collective, the same on the whole network.
@@ -66,6 +74,11 @@ class Demand:
     operation: Operation | None
     bytes: int
     communicator: Communicator
+
+    def __post_init__(self) -> None:
+        if self.operation is not None and self.operation not in _KNOWN:
+            names = ", ".join(operation.value for operation in _KNOWN)
+            raise ValueError(f"operation must be one of {names}, not {self.operation.value!r}")
 
     @property
     def idle(self) -> bool:
