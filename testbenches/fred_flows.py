@@ -51,7 +51,11 @@ def all_flow_sets(ports: int) -> Iterator[list[Flow]]:
 
 
 def random_flow_set(
-    generator: random.Random, ports: int, *, data_types: tuple[str, ...] = ("fp16",)
+    generator: random.Random,
+    ports: int,
+    *,
+    data_types: tuple[str, ...] = ("fp16",),
+    operators: tuple[str, ...] = ("sum",),
 ) -> list[Flow]:
     """A set of disjoint flows: all-reduces, or any inputs and outputs."""
     count = generator.randint(1, ports)
@@ -62,7 +66,9 @@ def random_flow_set(
     for number in range(count):
         inputs, outputs = (tuple(p for p in range(ports) if side[p] == number) for side in own)
         if inputs and outputs:
-            flows.append(Flow(inputs, outputs, data_type=generator.choice(data_types)))
+            kind = generator.choice(data_types)
+            operator = generator.choice(operators) if len(operators) > 1 else operators[0]
+            flows.append(Flow(inputs, outputs, data_type=kind, operator=operator))
     return flows
 
 
@@ -80,11 +86,12 @@ def routed(
     count: int,
     *,
     data_types: tuple[str, ...] = ("fp16",),
+    operators: tuple[str, ...] = ("sum",),
 ) -> list[Configuration]:
     """Configurations of ``count`` random flow sets that route."""
     found: list[Configuration] = []
     while len(found) < count:
-        flows = random_flow_set(generator, ports, data_types=data_types)
+        flows = random_flow_set(generator, ports, data_types=data_types, operators=operators)
         outcome = route(ports, middle_copies, flows) if flows else None
         if isinstance(outcome, Configuration):
             found.append(outcome)

@@ -382,6 +382,7 @@ def _random_configurations(bench: SwitchBench, generator: Any) -> list[Configura
         _GIVEN["middle_copies"],
         _GIVEN["configurations"],
         data_types=tuple(_GIVEN["data_types"]),
+        operators=tuple(_GIVEN["operators"]),
     )
     return [random_classes(generator, configuration, CLASSES) for configuration in found]
 

@@ -40,6 +40,7 @@ def run(testbench="fred_classes", simulator="icarus", testcase=None, ops=40, **c
             **{key: value for key, value in options.items() if isinstance(value, int | tuple)},
             "classes": [c.name.lower() for c in options["classes"]],
             "data_types": [t.name.lower() for t in sorted(options["data_types"])],
+            "operators": [o.name.lower() for o in sorted(options["operators"])],
             "ops": ops,
             "rate": [rate.numerator, rate.denominator],
         },
@@ -103,6 +104,17 @@ def test_wrong_parameters(change, message):
 
 def test_three_classes():
     run()
+
+
+def test_all_data_types_and_operators():
+    run(
+        testcase="random_traffic_of_all_classes_under_stalls",
+        data_types=frozenset(DataType),
+        operators=frozenset(Operator),
+        classes=(MP, DP),
+        input_depth=24,
+        output_credits=40,
+    )
 
 
 def test_two_classes_and_control_on_verilator():

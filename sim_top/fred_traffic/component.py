@@ -37,6 +37,8 @@ class FredTraffic(wiring.Component):
     entered : Out, cycle of the first flit into the switch
     first, last : Out, cycle of the first and the last flit out of each port
     flits, digest : Out, how many came out of each port, and a digest of them
+    received, sent : Out, the switch's own counters of flits in and out of each port
+    ended : Out, everything has come out, or the switch reports an error
     """
 
     def __init__(self, switch: FredSwitch, *, payload_flits: int) -> None:
@@ -60,6 +62,9 @@ class FredTraffic(wiring.Component):
                 "last": Out(words),
                 "flits": Out(words),
                 "digest": Out(words),
+                "received": Out(words),
+                "sent": Out(words),
+                "ended": Out(1),
             }
         )
 
@@ -71,6 +76,9 @@ class FredTraffic(wiring.Component):
             self.configured.eq(switch.configured),
             self.refusal.eq(switch.refusal),
             self.error.eq(switch.error),
+            self.received.eq(switch.received),
+            self.sent.eq(switch.sent),
+            self.ended.eq(self.done | self.error),
         ]
         cycle = Signal(32)
         m.d.sync += cycle.eq(cycle + 1)

@@ -7,19 +7,34 @@ import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from rtl.common.packet import DataType, Operator
 from rtl.fred.configuration import request_layout
 from rtl.fred.switch import FredSwitch
 from sim_top.fred_traffic.component import FredTraffic
 from sim_top.fred_traffic.pattern import expected_digests
-from sim_top.simulator import simulate
+from sim_top.shell import ShellPlan, shell_model
+from sim_top.simulator import Model, run_cocotb
 from sw_model.fred.configuration import Configuration, Flow
 from sw_model.fred.routing import route
 from sw_model.fred.table import entry_image
 from sw_model.fred.timing import FRED_TIMING
 
 __all__ = ["FredFigures", "measure"]
+
+_PLAN = ShellPlan(
+    events=("ended",),
+    public=(
+        "configure__valid", "configure__payload", "refusal", "start", "packets", "period",
+        "alternate", "done", "error", "entered", "first", "last", "flits", "digest", "received",
+        "sent",
+    ),
+    memory_words=1,
+)  # fmt: skip
+
+_BLOCKS = ("reduce_switch", "reduce_distribute_switch")
+"""What Verilator compiles once each; larger switches consist of many of them."""
 
 
 @dataclass(frozen=True)
@@ -34,6 +49,10 @@ class FredFigures:
     idle_per_change : idle cycles of a port for each change of the configuration
     flits : flits out of each port
     cycles : from the first to the last of them
+    received, sent : bytes of payload into and out of each port, by the switch's counters of flits,
+        the headers taken off
+    simulated, seconds : cycles from the start to the end, and the wall time they took
+    model : what was simulated
     """
 
     latency: int
@@ -42,6 +61,11 @@ class FredFigures:
     idle_per_change: float
     flits: int
     cycles: int
+    received: tuple[int, ...]
+    sent: tuple[int, ...]
+    simulated: int
+    seconds: float
+    model: Model
 
 
 def measure(
@@ -53,6 +77,7 @@ def measure(
     packets: int = 64,
     period: int | None = None,
     simulator: str = "verilator",
+    record: Path | None = None,
 ) -> FredFigures:
     """Load every port of FRED_m(P) with ``packets`` packets and check all that comes out.
 
@@ -63,6 +88,7 @@ def measure(
     period : alternate between an all-reduce over all ports and two over the halves of the ports,
         after so many packets; None for the all-reduce over all ports alone
     simulator : ``verilator`` or ``icarus``
+    record : file that takes down what is done, for a run without Python
 
     Raises
     ------
@@ -95,13 +121,20 @@ def measure(
         index << layout["index"].offset | entry_image(configuration) << layout["entry"].offset
         for index, configuration in enumerate(configurations)
     ]
+    model = shell_model(
+        FredTraffic(switch, payload_flits=payload_flits),
+        _PLAN,
+        name="fred_traffic",
+        optimise="-O2",
+        simulator=simulator,
+        blocks=_BLOCKS if simulator == "verilator" and ports > 4 else (),
+    )
     with tempfile.TemporaryDirectory() as directory:
         results = Path(directory) / "results.json"
-        simulate(
-            FredTraffic(switch, payload_flits=payload_flits),
-            testbench="sim_top.fred_traffic.inside",
-            simulator=simulator,
-            name="fred_traffic",
+        run_cocotb(
+            model,
+            module="sim_top.fred_traffic.inside",
+            timeout_seconds=1200,
             parameters={
                 "ports": ports,
                 "packets": packets,
@@ -110,6 +143,7 @@ def measure(
                 "alternate": int(period is not None),
                 "requests": [f"{request:x}" for request in requests],
                 "results": str(results),
+                "record": "" if record is None else str(record),
             },
         )
         counters = json.loads(results.read_text())
@@ -121,7 +155,7 @@ def measure(
         payload_flits=payload_flits,
     )
     assert counters["digest"] == expected, "the outputs differ from the model"
-    return _figures(counters, packets, payload_flits, period)
+    return _figures(model, counters, packets, payload_flits * flit_bytes, payload_flits, period)
 
 
 def _routed(ports: int, middle_copies: int, flows: Sequence[Flow]) -> Configuration:
@@ -130,7 +164,14 @@ def _routed(ports: int, middle_copies: int, flows: Sequence[Flow]) -> Configurat
     return outcome
 
 
-def _figures(counters: dict, packets: int, payload_flits: int, period: int | None) -> FredFigures:
+def _figures(
+    model: Model,
+    counters: dict[str, Any],
+    packets: int,
+    packet_bytes: int,
+    payload_flits: int,
+    period: int | None,
+) -> FredFigures:
     spans = [
         last - first + 1 for first, last in zip(counters["first"], counters["last"], strict=True)
     ]
@@ -143,4 +184,16 @@ def _figures(counters: dict, packets: int, payload_flits: int, period: int | Non
         idle_per_change=(max(spans) - flits) / changes if changes else 0.0,
         flits=flits,
         cycles=max(spans),
+        received=_payload(counters["received"], packets, packet_bytes, payload_flits),
+        sent=_payload(counters["sent"], packets, packet_bytes, payload_flits),
+        simulated=counters["simulated"],
+        seconds=counters["seconds"],
+        model=model,
     )
+
+
+def _payload(
+    flits: Sequence[int], packets: int, packet_bytes: int, payload_flits: int
+) -> tuple[int, ...]:
+    """Bytes of payload in so many flits, of which one in each packet is a header."""
+    return tuple((count - packets) * packet_bytes // payload_flits for count in flits)

@@ -1,0 +1,55 @@
+"""rtl.fred.switch at line rate for random flow sets: 100 %, and the latency formula."""
+
+import pytest
+
+from rtl.common.packet import DataType, Operator
+from rtl.fred.switch import FredSwitch
+from sim_top.simulator import simulate
+
+
+def run(ports, copies, flow_sets, simulator="icarus", adder_depth=2, types=("fp16",), seed=None):
+    options = {
+        "ports": ports,
+        "middle_copies": copies,
+        "flit_bytes": 16,
+        "packet_bytes": 64,
+        "adder_depth": adder_depth,
+        "configurations": 1,
+        "input_depth": 24,
+        "output_credits": 60,
+    }
+    operators = ("sum",) if types == ("fp16",) else ("sum", "max", "min")
+    simulate(
+        FredSwitch(
+            data_types=frozenset(DataType[name.upper()] for name in types),
+            operators=frozenset(Operator[name.upper()] for name in operators),
+            **options,
+        ),
+        testbench="testbenches.tb_fred_line_rate",
+        simulator=simulator,
+        seed=seed,
+        timeout_seconds=1200,
+        parameters={
+            **options,
+            "data_types": types,
+            "operators": operators,
+            "flow_sets": flow_sets,
+        },
+    )
+
+
+@pytest.mark.parametrize(("ports", "copies"), [(3, 2), (5, 3)])
+def test_some_flow_sets(ports, copies):
+    run(ports, copies, 20)
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("ports", [3, 5, 8, 11, 12, 16])
+def test_three_hundred_flow_sets(ports):
+    run(ports, 3, 50, "verilator")
+
+
+@pytest.mark.full
+@pytest.mark.parametrize(("ports", "adder_depth"), [(6, 1), (7, 4)])
+def test_all_data_types_and_other_depths(ports, adder_depth):
+    run(ports, 3, 25, "icarus", adder_depth, ("fp16", "bf16", "fp32", "int32"))
