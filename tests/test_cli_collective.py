@@ -271,7 +271,7 @@ def test_rows():
     assert row.ok
     assert row.json() == {
         "name": "a", "ours": 1.0, "reference": 1.1, "provenance": "somebody",
-        "tolerance": 0.2, "unit": "s", "ok": True,
+        "tolerance": 0.2, "unit": "s", "ok": True, "reason": "",
     }  # fmt: skip
     assert not Row("a", 1.0, 1.3, "", 0.2).ok
     assert Row("a", 9.0, 1.3, "", 0, at_least=True).ok

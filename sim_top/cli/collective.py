@@ -1,7 +1,11 @@
 """One collective on the transaction-level model.
 
-OP is all-reduce, reduce-scatter, all-gather or all-to-all. SIZE is the buffer of one rank (for an
-all-gather the shard of one rank), such as 1048576, 64MiB or 1.5GB.
+OP is all-reduce, reduce-scatter, all-gather, all-to-all, broadcast, reduce or send. SIZE is the
+buffer of one rank (for an all-gather the shard of one rank), such as 1048576, 64MiB or 1.5GB.
+
+--group takes some of the ranks; several of them run at once. A group that is all combinations of
+some coordinates of each dim, and shares no link with another, is a network of its own. All others,
+and every send, are laid flat on the real links, which they share max-min fairly.
 
 The time is that of the default semantics: an op holds its dim for its bytes, and its chunk goes on
 a latency later. --semantics astra-sim charges every step as that tool does. ideal is the time in
@@ -12,21 +16,24 @@ the dims, which no schedule beats.
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sim_top.cli.frame import Output, value, whole
+from sim_top.cli.group_collective import ends_of, run_link_by_link
 from sim_top.cli.warnings import warn_of_keys
 from sw_model.collective.cost import algorithms_of
-from sw_model.collective.plan import ELEMENT_BYTES, Collective, Operation
+from sw_model.collective.plan import ELEMENT_BYTES, Algorithm, Collective, Operation
 from sw_model.endpoint.kinds import KINDS, endpoint_kind
 from sw_model.errors import InputError, nearest
 from sw_model.network import read_network
-from sw_model.schedule.group import folds, group_topology, parse_ranks
+from sw_model.schedule.group import folds, group_topology, parse_ranks, share_links
 from sw_model.schedule.outcome import SCHEDULER_NAMES, Outcome, evaluate
 from sw_model.schedule.single import Instance
 from sw_model.topology import Topology
-from sw_model.units import parse_size
+from sw_model.units import parse_size, shown
 
 if TYPE_CHECKING:
     from sw_model.astra.system import SystemConfig
@@ -59,8 +66,20 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add("--endpoint", default="ideal", metavar="KIND", help=f"{', '.join(KINDS)}")
     add("--semantics", default="antiphon", metavar="NAME", help=f"{', '.join(SEMANTICS)}")
     add("--system", type=Path, metavar="S.json", help="an ASTRA-sim system json")
-    add("--algorithm", metavar="NAME", help="one for all dims, or a list with one for each")
-    add("--group", type=value(parse_ranks), metavar="RANKS", help="such as 0-7 or 0,2,8-11")
+    add(
+        "--algorithm",
+        metavar="NAME",
+        help=f"for all dims, or a list for each: {', '.join(a.value for a in Algorithm)}",
+    )
+    add(
+        "--group",
+        type=value(parse_ranks),
+        action="append",
+        metavar="RANKS",
+        help="such as 0-7 or 0,2,8-11; repeat it for groups that run at once",
+    )
+    add("--root", type=value(_rank), metavar="RANK", help="who broadcasts, gets the sum, sends")
+    add("--target", type=value(_rank), metavar="RANK", help="who gets what is sent")
     add("--dtype", default="fp16", metavar="TYPE", help=", ".join(ELEMENT_BYTES))
     add(
         "--latency-model",
@@ -88,38 +107,107 @@ def _seconds(text: str) -> float:
     return seconds
 
 
+def _rank(text: str) -> int:
+    if not text.isdecimal() or len(text) > 9:
+        raise ValueError(f"must be a rank such as 3, not {shown(text)}")
+    return int(text)
+
+
 def run(arguments: argparse.Namespace, output: Output) -> bool:
     """Read, simulate, report."""
-    operation = _named("collective", arguments.operation, [o.value for o in Operation])
+    names = [o.value for o in Operation]
+    operation = Operation(_named("collective", arguments.operation, names))
     endpoint = endpoint_kind(arguments.endpoint).name
     semantics = _named("semantics", arguments.semantics, SEMANTICS)
     topology = read_network(arguments.network)
-    if arguments.group is not None:
-        if not folds(topology, arguments.group):
-            return _link_by_link(arguments, Operation(operation), topology, output)
-        topology = group_topology(topology, arguments.group)
+    elements = _elements(arguments.size, arguments.dtype)
+    groups: list[Sequence[int]] = arguments.group or [range(topology.npus)]
+    ends = [ends_of(operation, ranks, arguments.root, arguments.target) for ranks in groups]
+    flat = _why_flat(operation, topology, arguments.group)
+    if flat:
+        if operation is Operation.SEND:
+            groups = [tuple({rank: None for rank in pair if rank is not None}) for pair in ends]
+        payload = elements * ELEMENT_BYTES[arguments.dtype]
+        run_link_by_link(arguments, operation, payload, topology, groups, flat, output)
+        return True
     system = None
     if arguments.system is not None:
         from sw_model.astra.system import read_system
 
         system = read_system(arguments.system)
         warn_of_keys(system)
-    if endpoint != "ideal" and semantics != "antiphon":
-        raise InputError("--endpoint is for the semantics antiphon, not for astra-sim")
-    asked = Collective(
-        Operation(operation),
-        _elements(arguments.size, arguments.dtype),
-        data_type=arguments.dtype,
-        dims=tuple(range(len(topology.dims))),
-    )
-    memory = None
+    if semantics != "antiphon":
+        if endpoint != "ideal":
+            raise InputError("--endpoint is for the semantics antiphon, not for astra-sim")
+        if operation.rooted:
+            raise InputError(f"a {operation.value} is for the semantics antiphon, not {semantics}")
+    runs: list[tuple[Outcome, MemoryUse | None]] = []
+    known: dict[Topology, tuple[Outcome, MemoryUse | None]] = {}
+    for ranks, (root, _) in zip(groups, ends, strict=True):
+        network = group_topology(topology, ranks) if arguments.group else topology
+        if network not in known:
+            asked = Collective(
+                operation,
+                elements,
+                data_type=arguments.dtype,
+                dims=tuple(range(len(network.dims))),
+                root=0 if root is None else ranks.index(root),
+            )
+            known[network] = _timed(arguments, semantics, asked, network, system, output)
+        runs.append(known[network])
+    _report(arguments, semantics, groups, runs, output)
+    return True
+
+
+def _why_flat(
+    operation: Operation, topology: Topology, groups: Sequence[Sequence[int]] | None
+) -> str:
+    """Why groups are laid on the real links; empty where they are networks of their own."""
+    if operation is Operation.SEND:
+        return "a send goes over the real links"
+    if groups is None:
+        return ""
+    if not all(folds(topology, ranks) for ranks in groups):
+        return (
+            "a group that is not all combinations of some coordinates of each dim is laid flat on "
+            "the real links"
+        )
+    if len(groups) > 1 and share_links(topology, groups):
+        return "groups that share links are laid flat on the real links"
+    return ""
+
+
+def _timed(
+    arguments: argparse.Namespace,
+    semantics: str,
+    asked: Collective,
+    topology: Topology,
+    system: SystemConfig | None,
+    output: Output,
+) -> tuple[Outcome, MemoryUse | None]:
+    """A collective on a network of its own."""
     if semantics != "antiphon":
         from sim_top.cli.astra_collective import astra_outcome
 
-        outcome = astra_outcome(arguments, asked, topology, system)
-    else:
-        outcome, memory = _outcome(arguments, asked, topology, system, output)
+        return astra_outcome(arguments, asked, topology, system), None
+    return _outcome(arguments, asked, topology, system, output)
 
+
+def _report(
+    arguments: argparse.Namespace,
+    semantics: str,
+    groups: Sequence[Sequence[int]],
+    runs: Sequence[tuple[Outcome, MemoryUse | None]],
+    output: Output,
+) -> None:
+    """The slowest group in full, and all of them side by side."""
+    outcome, memory = max(runs, key=lambda pair: pair[0].time)
+    if arguments.group:
+        sizes = " x ".join(str(dim.size) for dim in outcome.instance.topology.dims)
+        note = f"the group is a network of its own, {sizes}"
+        if len(groups) > 1:
+            note = f"the groups share no link and are networks of their own; the slowest is {sizes}"
+        outcome = replace(outcome, notes=(*outcome.notes, note))
     from sw_model.report.collective import (
         collective_json,
         collective_tables,
@@ -135,14 +223,21 @@ def run(arguments: argparse.Namespace, output: Output) -> bool:
 
         explanation = explain(
             semantics if semantics != "antiphon" else outcome.label,
-            asked,
-            topology,
+            outcome.instance.collective,
+            outcome.instance.topology,
             turn=outcome.instance.turn,
             algorithms=outcome.instance.algorithms,
         )
         output.data["explanation"] = explanation_json(explanation)
     if memory is not None:
         output.data |= memory_json(outcome, memory)
+    if len(groups) > 1:
+        from sw_model.report.groups import group_entry, groups_table
+
+        output.data["groups"] = [
+            group_entry(ranks, one.time, one.instance.ideal_seconds, one.instance.bound_seconds)
+            for ranks, (one, _) in zip(groups, runs, strict=True)
+        ]
     if output.json_target != "-":  # the tables' library starts slowly
         output.show(*collective_tables(outcome))
         if memory is not None:
@@ -152,40 +247,9 @@ def run(arguments: argparse.Namespace, output: Output) -> bool:
 
             output.show(*phase_tables(explanation))
             output.show(*explanation_tables(outcome))
+        if len(groups) > 1:
+            output.show(groups_table(output.data))
         output.show(*(f"note: {note}" for note in outcome.notes))
-    return True
-
-
-def _link_by_link(
-    arguments: argparse.Namespace, operation: Operation, topology: Topology, output: Output
-) -> bool:
-    """A group that is no smaller network: its messages on the real links."""
-    for option, given in (
-        ("--semantics", arguments.semantics != "antiphon"),
-        ("--endpoint", arguments.endpoint != "ideal"),
-        ("--scheduler", arguments.scheduler not in (None, "baseline")),
-        ("--algorithm", arguments.algorithm not in (None, "ring")),
-        ("--latency-model", arguments.latency_model != "overlapped"),
-        ("--system", arguments.system is not None),
-        ("--intra", arguments.intra is not None),
-        ("--chunks", arguments.chunks is not None),
-    ):
-        if given:
-            raise InputError(
-                f"{option} must be left out for a group that is not all combinations of some "
-                "coordinates of each dim: it is one ring on the real links"
-            )
-    from sw_model.congestion.groups import GroupRequest, run_groups
-    from sw_model.report.groups import group_json, group_table
-
-    width = ELEMENT_BYTES[_named("data type", arguments.dtype, tuple(ELEMENT_BYTES))]
-    payload = _elements(arguments.size, arguments.dtype) * width
-    request = GroupRequest(operation, payload, arguments.group)
-    (result,) = run_groups(topology, [request])
-    output.data = group_json(topology, request, result)
-    if output.json_target != "-":
-        output.show(group_table(topology, request, result))
-    return True
 
 
 def _named(what: str, name: str, known: tuple[str, ...] | list[str]) -> str:

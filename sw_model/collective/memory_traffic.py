@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from sw_model.collective.plan import Algorithm, Operation, Phase
+from sw_model.errors import InputError
 from sw_model.topology import Topology
 
 __all__ = [
@@ -28,6 +29,9 @@ __all__ = [
     "engine_traffic",
     "steady_reads",
 ]
+
+
+_NOT_COUNTED = (Algorithm.BIDIRECTIONAL_RING, Algorithm.DOUBLE_BINARY_TREE)
 
 
 @dataclass(frozen=True)
@@ -52,7 +56,17 @@ def baseline_phase(
     Parameters
     ----------
     payload : resident before a reduce-scatter, an all-reduce or an all-to-all, after an all-gather
+
+    Raises
+    ------
+    InputError
+        for what is not counted: rooted operations, trees, and rings both ways round.
     """
+    if operation.rooted or algorithm in _NOT_COUNTED:
+        raise InputError(
+            f"the memory traffic of {operation.value} by {algorithm.value} is not counted: "
+            "the endpoint must be ideal"
+        )
     whole = Fraction(payload)
     if size == 1:
         return MemoryTraffic(Fraction(0), Fraction(0))

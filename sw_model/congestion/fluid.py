@@ -8,9 +8,10 @@ one ends. Times are exact.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Any
 
 from sw_model.congestion.fair import max_min
 
@@ -23,17 +24,17 @@ class Stream:
 
     Parameters
     ----------
-    uses : how many times each link carries it
+    uses : how many times each link, whatever stands for it, carries it
     amount : bytes of one use
     after : numbers of the streams that must have ended before; all smaller than its own number
     """
 
-    uses: Mapping[Hashable, int]
+    uses: Mapping[Any, int]
     amount: Fraction
     after: tuple[int, ...] = ()
 
 
-def run_streams(streams: Sequence[Stream], capacity: Mapping[Hashable, Fraction]) -> list[Fraction]:
+def run_streams(streams: Sequence[Stream], capacity: Mapping[Any, Fraction]) -> list[Fraction]:
     """When each stream ends, in seconds from a common start.
 
     Parameters

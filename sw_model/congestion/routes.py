@@ -2,7 +2,8 @@
 
 A message goes dim by dim, the inner one first. Links by kind of dim, each in one direction:
 
-* Ring: from coordinate i to i + 1, with the dim's bandwidth.
+* Ring: from coordinate i to i + 1, with the dim's bandwidth. Where a bidirectional ring runs on it
+  it is wired both ways: links from i to i + 1 and to i - 1, each with half of the bandwidth.
 * FullyConnected: one for every ordered pair, with a (P - 1)th of the bandwidth.
 * Switch, Fred: one into the switch and one out of it for each NPU.
 * Mesh2D of P = R x C (the most square shape, C at least R): between neighbours, no wrap-around, X
@@ -11,13 +12,13 @@ A message goes dim by dim, the inner one first. Links by kind of dim, each in on
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from fractions import Fraction
 from math import prod
 
 from sw_model.topology import Dim, DimKind, Topology, mesh_shape
 
-__all__ = ["Link", "link_capacity", "mesh_shape", "ring_place", "route"]
+__all__ = ["Link", "link_capacity", "ring_place", "route"]
 
 #: (dim, name of the NPU's place on the other dims, what on this dim).
 Link = tuple[int, int, tuple]
@@ -46,8 +47,10 @@ def ring_place(dim: Dim, coordinate: int) -> int:
     return columns + (row - 1) * inner + along
 
 
-def link_capacity(dim: Dim) -> Fraction:
-    """Bytes per second of one link."""
+def link_capacity(dim: Dim, *, both_ways: bool = False) -> Fraction:
+    """Bytes per second of one link; ``both_ways`` as its ring is wired."""
+    if dim.kind is DimKind.RING and both_ways:
+        return dim.bandwidth / 2
     if dim.kind is DimKind.FULLY_CONNECTED:
         return dim.bandwidth / max(1, dim.size - 1)
     if dim.kind is DimKind.MESH2D:
@@ -55,8 +58,21 @@ def link_capacity(dim: Dim) -> Fraction:
     return dim.bandwidth
 
 
-def route(topology: Topology, source: int, target: int) -> list[Link]:
-    """Links from rank to rank, in order."""
+def route(
+    topology: Topology,
+    source: int,
+    target: int,
+    *,
+    way: int = 1,
+    both_ways: Collection[int] = (),
+) -> list[Link]:
+    """Links from rank to rank, in order.
+
+    Parameters
+    ----------
+    way : -1 to go backwards on the rings that are wired both ways
+    both_ways : dims whose rings are
+    """
     at = list(topology.coordinates(source))
     goal = topology.coordinates(target)
     out: list[Link] = []
@@ -65,16 +81,17 @@ def route(topology: Topology, source: int, target: int) -> list[Link]:
             continue
         stride = prod(other.size for other in topology.dims[:d])
         place = topology.rank(at) - at[d] * stride
-        out += ((d, place, hop) for hop in _hops(dim, at[d], goal[d]))
+        step = way if d in both_ways else 1
+        out += ((d, place, hop) for hop in _hops(dim, at[d], goal[d], step, d in both_ways))
         at[d] = goal[d]
     return out
 
 
-def _hops(dim: Dim, source: int, target: int) -> Iterator[tuple]:
+def _hops(dim: Dim, source: int, target: int, way: int, both_ways: bool) -> Iterator[tuple]:
     if dim.kind is DimKind.RING:
         while source != target:
-            yield (source,)
-            source = (source + 1) % dim.size
+            yield (source, way) if both_ways else (source,)
+            source = (source + way) % dim.size
     elif dim.kind is DimKind.FULLY_CONNECTED:
         yield (source, target)
     elif dim.kind is DimKind.MESH2D:

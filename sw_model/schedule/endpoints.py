@@ -171,8 +171,9 @@ def _steady(instance: Instance, candidate: Candidate) -> Fraction | None:
 def _engine(
     instance: Instance, kind: EndpointKind, scheduler: str, intra: str, chunks: int
 ) -> tuple[Outcome, MemoryUse]:
-    if instance.operation is Operation.ALL_TO_ALL:
-        raise InputError("an all-to-all on the engine is not modelled yet")
+    if not instance.operation.reorders:
+        article = "an" if instance.operation is Operation.ALL_TO_ALL else "a"
+        raise InputError(f"{article} {instance.operation.value} on the engine is not modelled yet")
     topology = instance.topology
     if instance.algorithms != algorithms_of(topology.dims, instance.operation, None):
         raise InputError("--algorithm must be left out with --endpoint ace: it runs the dims' own")

@@ -17,7 +17,7 @@ from sw_model.errors import InputError
 from sw_model.topology import Dim, DimKind, Topology
 from sw_model.units import shown
 
-__all__ = ["folds", "group_topology", "parse_ranks"]
+__all__ = ["folds", "group_topology", "parse_ranks", "share_links"]
 
 _LARGEST_GROUP = 2**20
 
@@ -67,6 +67,29 @@ def folds(topology: Topology, ranks: Sequence[int]) -> bool:
     return prod(len(t) for t in taken) == len(set(ranks)) and all(
         dim.kind is not DimKind.MESH2D or len(t) in (1, dim.size) for dim, t in meshes
     )
+
+
+def share_links(topology: Topology, groups: Sequence[Sequence[int]]) -> bool:
+    """Whether groups that fold have a link in common.
+
+    Those of different NPUs do only on rings: a message to the next member passes the NPUs in
+    between, so a group that has some NPUs of a ring uses all of its links.
+    """
+    used: set[tuple] = set()
+    for ranks in groups:
+        mine: set[tuple] = {("rank", rank) for rank in ranks}
+        rings = [
+            d
+            for d, coordinates in enumerate(_taken(topology, ranks))
+            if topology.dims[d].kind is DimKind.RING and len(coordinates) > 1
+        ]
+        for rank in ranks:
+            at = topology.coordinates(rank)
+            mine |= {("ring", d, at[:d], at[d + 1 :]) for d in rings}
+        if mine & used:
+            return True
+        used |= mine
+    return False
 
 
 def _taken(topology: Topology, ranks: Sequence[int]) -> list[list[int]]:
