@@ -205,19 +205,15 @@ async def the_phases_of_3d_parallelism(dut: Any) -> None:
     given = arrays("phases")
     placed = Parallelism(tensor=2, pipeline=2, data=PORTS // 4)
     assert placed.members(Axis.TENSOR, 0) == (0, 1)
-    phases = {
-        axis: {
-            Flow.all_reduce(placed.members(axis, rank), data_type="int32")
-            for rank in range(placed.ranks)
-        }
+    ranks = range(placed.ranks)
+    phases = [
+        {Flow.all_reduce(placed.members(axis, rank), data_type="int32") for rank in ranks}
         for axis in (Axis.TENSOR, Axis.DATA)
-    }
-    phases["pipeline"] = {
-        Flow((rank,), (rank + placed.tensor,), data_type="int32")
-        for rank in range(placed.ranks)
-        if placed.place(rank)[1] == 0
-    }
-    for step in phases.values():
+    ]
+    stages = (rank for rank in ranks if placed.place(rank)[1] == 0)
+    phases.append({Flow((r,), (r + placed.tensor,), data_type="int32") for r in stages})
+    for phase in phases:
+        step = tuple(sorted(phase, key=lambda flow: flow.inputs))
         bench.forget()
         known = len(bench.table.entries)
         bench.table.add(step)

@@ -3,12 +3,15 @@
 import pytest
 
 import rtl.fred.interconnect
+import rtl.fred.scheduler
 import rtl.fred.switch
 from rtl.common.packet import DataType, Operator
 from rtl.fred.switch import FredSwitch
 from sim_top.simulator import simulate
 from sim_top.simulator.run import SimulationError
 from tests.mutants import mutant
+from tests.test_fred_classes import CONTROL_OPTIONS
+from tests.test_fred_classes import run as run_classes
 
 pytestmark = pytest.mark.full
 
@@ -24,15 +27,14 @@ FAULTS = [
     ("interconnect", "ReduceSwitch", "micro_switch",
      "with m.If(~around[0].flit.head):", "with m.If(1):", LINE_RATE),
     # credits: a packet takes one too few, one comes back twice
-    ("switch", "OutputAccount", "output_account", "+ self.credit - self.reserve",
-     "+ self.credit - self.reserve + 1",
+    ("switch", "OutputAccount", "output_account", "+ credit - reserve", "+ credit - reserve + 1",
      "a_packet_needs_credit_for_all_its_flits_at_every_output"),
     # the scheduler: a bubble, headers that are not compared, the later op first, no drain
-    ("switch", "FlowScheduler", "scheduler", "throwing[p]) | (go[p] & last))", "throwing[p]))",
-     LINE_RATE),
-    ("switch", "FlowScheduler", "scheduler", 'if name != "replay"', 'if name == "op"',
+    ("switch", "FlowScheduler", "scheduler", "keeps_on[k].eq(moving[k] & ~(go[k] & last))",
+     "keeps_on[k].eq(moving[k])", LINE_RATE),
+    ("scheduler", "FlowMatcher", "matcher", "if name not in free", 'if name == "op"',
      "headers_that_differ_elsewhere_are_all_thrown_away"),
-    ("switch", "FlowScheduler", "scheduler", "higher | (equal & earlier[p][q])",
+    ("scheduler", "FlowMatcher", "matcher", "higher | (equal & earlier[p][q])",
      "higher | (equal & earlier[q][p])", "the_earlier_op_goes_first"),
     ("switch", "FlowScheduler", "scheduler", "proceed.eq(stay | ~busy)", "proceed.eq(1)", RANDOM),
     # a lost last, a packet longer than its header says
@@ -41,6 +43,61 @@ FAULTS = [
     ("switch", "InputChannel", "input_channel", "filling.eq(flit.last)", "filling.eq(0)",
      "a_packet_of_the_wrong_number_of_flits_keeps_its_promise"),
 ]  # fmt: skip
+
+
+CLASS_FAULTS = [
+    # priority and bound: another channel first, one packet too many, a bound that is forgotten
+    ("switch", "FlowScheduler", "scheduler", "turn.eq(candidates & -candidates)",
+     "turn.eq(Mux(candidates[-1], 1 << self.channels - 1, candidates & -candidates))",
+     "the_higher_class_goes_first_without_a_gap"),
+    ("switch", "FlowScheduler", "scheduler", "urgent[c].eq(passed == self.starvation_bound)",
+     "urgent[c].eq(passed == self.starvation_bound - 1)",
+     "a_lower_class_passes_once_in_n_packets"),
+    ("switch", "FlowScheduler", "scheduler", "Mux((waits & urgent).any(), waits & urgent, waits)",
+     "waits", "a_lower_class_passes_once_in_n_packets"),
+    # classes that hold each other: one way for all, credits in one pot, what lies behind a fault
+    ("switch", "FlowScheduler", "scheduler", "& ~self._of(hidden, c)", "",
+     "a_faulty_packet_that_does_not_end_holds_only_its_channel"),
+    ("switch", "OutputAccount", "output_account", "self._count(m, self.credit[c],",
+     "self._count(m, self.credit[0],", "a_class_without_credit_holds_no_other"),
+    ("switch", "ConfigurationMemory", "configuration", "& ~self.idle[channel])",
+     "& ~self.idle.all())", "an_entry_is_replaced_while_its_classes_are_idle"),
+    ("switch", "InputChannel", "input_channel", "~own", "0",
+     "errors_name_class_and_port_and_only_that_class_is_touched"),
+]  # fmt: skip
+CONTROL_FAULTS = [
+    ("credits - 1, credits + 1", "credits - 1, credits + 2",
+     "an_output_without_credit_holds_only_its_own_packets"),
+    ("able & (passed == self.starvation_bound)", "0 & able",
+     "data_at_full_load_lets_control_through_within_the_bound"),
+    ("(self.claim[o] | ~self.data[o])", "1", "random_control_and_data_under_stalls"),
+    ("Mux((asks & after).any(), asks & after, asks)", "asks",
+     "inputs_of_one_output_take_turns"),
+    ("depth=self.delay + 1", "depth=self.delay", "permutations_run_at_the_same_time"),
+    ("with m.If(go & flit.last):", "with m.If(go):", "every_input_reaches_every_output_in_time"),
+    ("serving[p].eq(1), throwing[p].eq(discard)", "serving[p].eq(1), throwing[p].eq(0)",
+     "faulty_control_packets_are_reported_and_thrown_away"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("user", "name", "module", "old", "new", "testcase"),
+    CLASS_FAULTS,
+    ids=[f"{name}-{number}" for number, (_, name, *_) in enumerate(CLASS_FAULTS)],
+)
+def test_faults_of_the_classes_are_caught(monkeypatch, user, name, module, old, new, testcase):
+    faulty = getattr(mutant(f"rtl.fred.{module}", old, new), name)
+    monkeypatch.setattr(getattr(rtl.fred, user), name, faulty)
+    with pytest.raises(SimulationError):
+        run_classes(testcase=testcase)
+
+
+@pytest.mark.parametrize(("old", "new", "testcase"), CONTROL_FAULTS)
+def test_faults_of_the_control_path_are_caught(monkeypatch, old, new, testcase):
+    faulty = mutant("rtl.fred.control_path", old, new)
+    monkeypatch.setattr(rtl.fred.switch, "ControlCrossbar", faulty.ControlCrossbar)
+    with pytest.raises(SimulationError):
+        run_classes("fred_control", testcase=testcase, **CONTROL_OPTIONS)
 
 
 @pytest.mark.parametrize(

@@ -5,17 +5,20 @@ from fractions import Fraction
 
 import pytest
 from amaranth.hdl import unsigned
-from amaranth.lib import stream, wiring
+from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from rtl.common.packet import DataType, Operator, flit_layout
+from rtl.common.packet import DataType, Operator, TrafficClass, flit_layout
 from rtl.fred.configuration import (
     ConfigurationMemory,
     Refusal,
     membership_layout,
     request_layout,
 )
+from rtl.fred.control_path import ControlCrossbar, ControlDestination
+from rtl.fred.errors import ErrorKeeper, error_layout
 from rtl.fred.input_channel import InputChannel, PacketFault, packet_layout
+from rtl.fred.matcher import FlowMatcher
 from rtl.fred.modes import modes_layout
 from rtl.fred.output_account import OutputAccount
 from rtl.fred.scheduler import FlowScheduler
@@ -74,6 +77,82 @@ def test_scheduler():
     )
     with refused("ports must be an integer in 2..64, not 1"):
         FlowScheduler(ports=1, most_flits=5, credits=9)
+    with refused("channels must be an integer in 1..16, not 0"):
+        FlowScheduler(ports=2, most_flits=5, credits=9, channels=0)
+    with refused("starvation_bound must be a positive integer, not 0"):
+        FlowScheduler(ports=2, most_flits=5, credits=9, starvation_bound=0)
+    several = dict(FlowScheduler(ports=2, most_flits=5, credits=9, channels=3).signature.members)
+    assert several["packet"].dimensions == several["reserve"].dimensions == (6,)
+    assert several["go"].shape == several["leave"].shape == unsigned(6)
+    assert several["open"].shape == unsigned(2)
+    assert several["idle"].shape == 3
+
+
+def test_matcher():
+    matcher = FlowMatcher(ports=3, most_flits=5, credits=9)
+    bits = unsigned(3)
+    assert matcher.signature == wiring.Signature(
+        {
+            "valid": In(bits),
+            "packet": In(packet_layout(3, 5)).array(3),
+            "take": In(bits),
+            "available": In(range(10)).array(3),
+            "ready": Out(bits),
+            "drop": Out(bits),
+            "first": Out(bits),
+            "misaligned": Out(bits),
+            "waiting": Out(bits),
+            "missing": Out(bits),
+        }
+    )
+    with refused("ports must be an integer in 2..64, not 65"):
+        FlowMatcher(ports=65, most_flits=5, credits=9)
+
+
+def test_control_path():
+    good = {"ports": 3, "flit_bytes": 16, "most_flits": 4, "credits": 8, "delay": 5}
+    bits = unsigned(3)
+    assert ControlCrossbar(**good).signature == wiring.Signature(
+        {
+            "packet": In(stream.Signature(packet_layout(3, 4))).array(3),
+            "flits": In(stream.Signature(flit_layout(16))).array(3),
+            "credit": In(bits),
+            "open": In(bits),
+            "data": In(bits),
+            "started": In(bits),
+            "claim": Out(bits),
+            "go": Out(bits),
+            "slot": In(bits),
+            "o": Out(data.ArrayLayout(flit_layout(16), 3)),
+            "idle": Out(1),
+        }
+    )
+    assert ControlCrossbar(**good).starvation_bound == 16
+    for change, text in (
+        ({"ports": 1}, "ports must be an integer in 2..64, not 1"),
+        ({"credits": 0}, "credits must be a positive integer, not 0"),
+        ({"delay": 1}, "delay must be an integer of at least 2, not 1"),
+        ({"starvation_bound": 0}, "starvation_bound must be a positive integer, not 0"),
+    ):
+        with refused(text):
+            ControlCrossbar(**(good | change))
+    destination = ControlDestination(ports=3, port=1)
+    assert destination.signature == wiring.Signature(
+        {"index": In(12), "membership": Out(membership_layout(3))}
+    )
+
+
+def test_error_keeper():
+    layout = error_layout(3, 2)
+    assert ErrorKeeper(ports=3, channels=2).signature == wiring.Signature(
+        {
+            "new": In(layout),
+            "clear": In(1),
+            "errors": Out(layout),
+            "error": Out(1),
+            "count": Out(data.ArrayLayout(16, 8)),
+        }
+    )
 
 
 def memory(**changes):
@@ -100,6 +179,10 @@ def test_configuration_memory():
             "modes": Out(modes_layout(3, 2)),
         }
     )
+    several = memory(classes=(TrafficClass.MP, TrafficClass.DP))
+    assert several.channels == 2
+    assert dict(several.signature.members)["lookup"].dimensions == (6,)
+    assert dict(several.signature.members)["idle"].shape == 2
     with refused("configurations must be an integer in 1..4096, not 0"):
         memory(entries=0)
     with refused("ports must be an integer in 2..64, not 65"):
@@ -117,7 +200,19 @@ def test_output_account():
             "open": Out(1),
         }
     )
+    several = OutputAccount(credits=(7, 4), rate=Fraction(1), channels=2)
+    assert several.signature == wiring.Signature(
+        {
+            "credit": In(2),
+            "reserve": In(range(8)).array(2),
+            "available": Out(range(8)).array(2),
+            "go": In(1),
+            "open": Out(1),
+        }
+    )
     with refused("credits must be a positive integer, not 0"):
         OutputAccount(credits=0, rate=Fraction(1))
+    with refused("credits must be 2 positive integers, one per channel, not (7,)"):
+        OutputAccount(credits=(7,), rate=Fraction(1), channels=2)
     with refused("rate must be a Fraction above 0 and at most 1, not 0.5"):
         OutputAccount(credits=7, rate=0.5)

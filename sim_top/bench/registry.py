@@ -45,8 +45,21 @@ GROUPS = (
             "fred.latency.p8m3",
             "fred.reconfiguration",
             "fred.goodput.alternating",
+            "fred.all_reduce.received",
+            "fred.all_reduce.sent",
         ),
         "sim_top.bench.fred",
+    ),
+    Group(
+        (
+            "fred.goodput.alternating.p12",
+            "fred.goodput.alternating.p16",
+            "fred.goodput.alternating.flit512",
+            "fred.cycles_per_s.p12m3",
+            "fred.bare_cycles_per_s.p12m3",
+            "fred.speed_ratio.p12m3",
+        ),
+        "sim_top.bench.fred_sizes",
     ),
     Group(
         ("tlm.seconds.npus_1024", "tlm.seconds.npus_4096", "tlm.seconds.npus_1048576"),
