@@ -17,7 +17,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from sw_model.collective.check import PlanError, check_plan
-from sw_model.collective.cost import ALGORITHMS, algorithm_of, check_trees, phase_cost
+from sw_model.collective.cost import ALGORITHMS, algorithm_of, algorithms_of, check_tree, phase_cost
 from sw_model.collective.interpret import Source
 from sw_model.collective.plan import (
     Algorithm,
@@ -31,8 +31,10 @@ from sw_model.collective.rounds import Move, rounds_of, tree_parents
 from sw_model.collective.steps import rank_steps
 from sw_model.errors import InputError
 from sw_model.schedule.baseline import Baseline, active_dims
+from sw_model.schedule.outcome import evaluate
 from sw_model.schedule.phases import Turn, build_phases
 from sw_model.schedule.planner import plan_collective
+from sw_model.schedule.single import Instance
 from sw_model.topology import DimKind, Topology
 from tests.plan_cases import dim
 
@@ -424,10 +426,10 @@ def test_algorithms_that_cannot_be(kind, operation, algorithm, message):
 def test_trees_are_for_the_outermost_dim():
     tree = Algorithm.DOUBLE_BINARY_TREE
     dims = (dim(DimKind.SWITCH, 4), dim(DimKind.SWITCH, 4), dim(DimKind.RING, 1))
-    check_trees(dims, AR, (Algorithm.DIRECT, tree, Algorithm.RING))
-    check_trees(dims, BROADCAST, (tree, tree, Algorithm.RING))
+    assert check_tree(dims, 1, AR, tree) is tree
+    assert check_tree(dims, 0, BROADCAST, tree) is tree
     with pytest.raises(InputError) as error:
-        check_trees(dims, AR, (tree, tree, Algorithm.RING))
+        algorithms_of(dims, AR, "double-binary-tree,double-binary-tree,ring")
     assert str(error.value) == (
         "double-binary-tree makes whole all-reduces: of several dims it is for the outermost, "
         "dim 2, not for dim 1"
@@ -484,3 +486,19 @@ def test_a_sum_written_over_is_caught():
 def test_an_empty_dim_costs_nothing():
     one = dim(DimKind.SWITCH, 1)
     assert phase_cost(one, BROADCAST, Algorithm.DIRECT, 64).port == Fraction(0)
+
+
+def test_schedulers_keep_the_order_that_a_tree_fixes():
+    """All-reduce over two dims with trees on the outer one: of D bytes over 4 x 8 the outer dim
+    carries 2 D / 4, in its busiest NPU."""
+    topology = Topology((dim(DimKind.RING, 4), dim(DimKind.SWITCH, 8)))
+    asked = Collective(AR, 1 << 14, dims=(0, 1))
+    algorithms = algorithms_of(topology.dims, AR, "ring,double-binary-tree")
+    outcomes = [
+        evaluate(Instance(asked, topology, algorithms), scheduler=scheduler, chunks=4)
+        for scheduler in ("baseline", "themis", "balanced")
+    ]
+    for outcome in outcomes:
+        assert outcome.orders == {"RS 1, AR 2, AG 1": outcome.chunks}
+        assert outcome.traffic[1].sent == 2 * (1 << 15) // 4
+        assert outcome.bound_utilisation <= 1

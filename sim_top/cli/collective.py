@@ -314,6 +314,8 @@ def _own_name(name: str) -> str:
     """ASTRA-sim's name of an algorithm in our words; ``one...`` differs there only in how dims of
     one physical network are joined."""
     plain = name.removeprefix("one")
-    return {"halvingDoubling": "halving-doubling", "HalvingDoubling": "halving-doubling"}.get(
-        plain, plain.lower() if plain != name else plain
-    )
+    return {
+        "halvingDoubling": "halving-doubling",
+        "HalvingDoubling": "halving-doubling",
+        "doubleBinaryTree": "double-binary-tree",
+    }.get(plain, plain.lower() if plain != name else plain)

@@ -38,7 +38,7 @@ __all__ = [
     "PhaseCost",
     "algorithm_of",
     "algorithms_of",
-    "check_trees",
+    "check_tree",
     "phase_cost",
 ]
 
@@ -157,28 +157,31 @@ def algorithms_of(
             f"--algorithm must name one algorithm, or one for each of the {len(dims)} dims, "
             f"not {len(wanted)}"
         )
-    chosen = tuple(algorithm_of(d, operation, w) for d, w in zip(dims, wanted, strict=True))
-    check_trees(dims, operation, chosen)
-    return chosen
+    chosen = (algorithm_of(d, operation, w) for d, w in zip(dims, wanted, strict=True))
+    return tuple(check_tree(dims, k, operation, one) for k, one in enumerate(chosen))
 
 
-def check_trees(dims: Sequence[Dim], operation: Operation, algorithms: Sequence[Algorithm]) -> None:
-    """A double binary tree makes whole all-reduces, so in an all-reduce of several dims it is for
-    the outermost one, where every chunk of the baseline turns.
+def check_tree(
+    dims: Sequence[Dim], k: int, operation: Operation, algorithm: Algorithm
+) -> Algorithm:
+    """``algorithm``, on dim ``k`` of a collective on all of ``dims``.
+
+    A double binary tree makes whole all-reduces, so in an all-reduce of several dims it is for the
+    outermost one, where every chunk of the baseline turns. Other schedulers then keep its order.
 
     Raises
     ------
     InputError
-        where it is named for another dim.
+        where it is wanted on another dim.
     """
-    active = [k for k, dim in enumerate(dims) if dim.size > 1]
-    for k in active[:-1]:
-        tree = algorithms[k] is Algorithm.DOUBLE_BINARY_TREE
-        if tree and operation is Operation.ALL_REDUCE:
-            raise InputError(
-                "double-binary-tree makes whole all-reduces: of several dims it is for the "
-                f"outermost, dim {active[-1] + 1}, not for dim {k + 1}"
-            )
+    outermost = max((d for d, dim in enumerate(dims) if dim.size > 1), default=k)
+    tree = algorithm is Algorithm.DOUBLE_BINARY_TREE and operation is Operation.ALL_REDUCE
+    if tree and dims[k].size > 1 and k != outermost:
+        raise InputError(
+            "double-binary-tree makes whole all-reduces: of several dims it is for the "
+            f"outermost, dim {outermost + 1}, not for dim {k + 1}"
+        )
+    return algorithm
 
 
 @lru_cache(maxsize=65536)

@@ -91,6 +91,8 @@ def phase_traffic(
     match algorithm:
         case Algorithm.DIRECT:
             steps = 1
+        case Algorithm.DOUBLE_BINARY_TREE if operation is not Operation.ALL_REDUCE:
+            raise ValueError(f"double-binary-tree has no {operation.value}")
         case Algorithm.DOUBLE_BINARY_TREE:
             moved = whole * {2: Fraction(1), 3: Fraction(3, 2)}.get(size, Fraction(2))
             return Traffic(moved, moved, 2 * _log2(size))

@@ -64,7 +64,8 @@ class Themis:
         """
         active = active_dims(topology, dims)
         baseline = baseline_phases(operation, topology, dims, self.turn, self.algorithms)
-        if not operation.reorders or len(active) < 2:
+        trees = any(self._algorithm(topology, d) is Algorithm.DOUBLE_BINARY_TREE for d in active)
+        if not operation.reorders or len(active) < 2 or trees:
             return [baseline] * len(sizes)
         # Loads are counted in a unit in which they are whole: integers compare ten times faster.
         seconds = _units_per_second(topology, active)
