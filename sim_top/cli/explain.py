@@ -45,7 +45,7 @@ def explain_trace(result: TraceResult, config: SystemConfig) -> Explanation | No
         where an algorithm of the user's own stands in the place of phases.
     """
     from sw_model.collective.plan import Collective
-    from sw_model.replay.overlapped import own_algorithms
+    from sw_model.replay.plans import own_algorithms
     from sw_model.replay.shapes import shape_of
     from sw_model.report.phases import explain
     from sw_model.schedule.phases import Turn

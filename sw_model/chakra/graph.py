@@ -10,6 +10,7 @@ from collections import deque
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import cached_property
 from itertools import pairwise
 from typing import Any
 
@@ -105,6 +106,21 @@ class Graph:
     groups: dict[str, tuple[int, ...]] = field(default_factory=dict)
     layers: tuple[str, ...] = ()
     starts: tuple[int, ...] = ()
+
+    @cached_property
+    def collectives(self) -> dict[tuple[str, tuple[bool, ...] | None], tuple[int, ...]]:
+        """Positions of the collectives, by what names their group."""
+        found: dict[tuple[str, tuple[bool, ...] | None], list[int]] = {}
+        for position, node in enumerate(self.nodes):
+            if node.kind is NodeKind.COMM_COLL:
+                found.setdefault((node.group, node.dims), []).append(position)
+        return {key: tuple(positions) for key, positions in found.items()}
+
+    @cached_property
+    def messages(self) -> tuple[int, ...]:
+        """Positions of the sends and receives."""
+        ends = (NodeKind.COMM_SEND, NodeKind.COMM_RECV)
+        return tuple(p for p, node in enumerate(self.nodes) if node.kind in ends)
 
     def layer(self, position: int) -> str:
         """Name of the layer of a node."""

@@ -184,9 +184,8 @@ def _check_groups(
     groups: Mapping[str, tuple[int, ...]],
 ) -> None:
     for rank, graph in enumerate(graphs):
-        for node in graph.nodes:
-            if node.kind is not NodeKind.COMM_COLL:
-                continue
+        for positions in graph.collectives.values():
+            node = graph.nodes[positions[0]]
             # As in ASTRA-sim, group 0 is all ranks unless it is defined.
             if node.group in ("", "0") and node.group not in groups:
                 if node.dims is not None and len(node.dims) < len(topology.dims):
@@ -230,9 +229,8 @@ def _match(
     sends: dict[tuple[int, int, int], list[tuple[int, int]]] = {}
     receives: dict[tuple[int, int, int], list[tuple[int, int]]] = {}
     for rank, graph in enumerate(graphs):
-        for position, node in enumerate(graph.nodes):
-            if node.kind not in (NodeKind.COMM_SEND, NodeKind.COMM_RECV):
-                continue
+        for position in graph.messages:
+            node = graph.nodes[position]
             sending = node.kind is NodeKind.COMM_SEND
             own, peer = node.source, node.destination
             if not sending:

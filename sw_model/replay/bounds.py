@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from sw_model.astra.system import SystemConfig
 from sw_model.chakra.workload import ChakraWorkload
 from sw_model.collective.plan import Operation
-from sw_model.replay.overlapped import own_algorithms
+from sw_model.replay.plans import own_algorithms
 from sw_model.replay.shapes import shape_of
 from sw_model.schedule.bound import OrderCosts
 from sw_model.schedule.joint_bound import NO_BOUND, JointBound, joint_bound
@@ -35,21 +35,40 @@ def trace_bounds(workload: ChakraWorkload, rank: int, system: SystemConfig) -> T
     """The bounds of what a rank takes part in. Collectives with an algorithm of the user's own are
     left out."""
     graph, topology = workload.graphs[rank], workload.topology
-    whole: Counter[OrderCosts] = Counter()
-    layers: dict[str, Counter[OrderCosts]] = {}
-    for position, node in enumerate(graph.nodes):
-        operation = node.operation
-        if operation is None or system.custom_algorithm(operation, node.number) is not None:
-            continue
-        members = workload.members(rank, node)
-        if len(members) == 1 or not node.size:
-            continue
-        shape = shape_of(topology, members)
-        algorithms, _ = own_algorithms(system, operation, shape.topology)
-        costs = OrderCosts(shape.topology.dims, operation, algorithms, Turn.IN_NETWORK)
-        grown = len(members) if operation is Operation.ALL_GATHER else 1
-        whole[costs] += node.size * grown
-        layers.setdefault(graph.layer(position), Counter())[costs] += node.size * grown
+    kinds: list[OrderCosts] = []
+    numbers: dict[OrderCosts, int] = {}  # looked up once for a group: their hashes are slow
+    whole: Counter[int] = Counter()
+    layers: dict[str, Counter[int]] = {}
+    for positions in graph.collectives.values():
+        members = workload.members(rank, graph.nodes[positions[0]])
+        of_operation: dict[Operation, int] = {}
+        for position in positions if len(members) > 1 else ():
+            node = graph.nodes[position]
+            operation = node.operation
+            assert operation is not None
+            if not node.size or system.custom_algorithm(operation, node.number) is not None:
+                continue
+            if operation not in of_operation:
+                shape = shape_of(topology, members)
+                algorithms, _ = own_algorithms(system, operation, shape.topology)
+                costs = OrderCosts(shape.topology.dims, operation, algorithms, Turn.IN_NETWORK)
+                of_operation[operation] = numbers.setdefault(costs, len(kinds))
+                kinds += [costs] * (len(numbers) > len(kinds))
+            number = of_operation[operation]
+            size = node.size * (len(members) if operation is Operation.ALL_GATHER else 1)
+            whole[number] += size
+            layers.setdefault(graph.layer(position), Counter())[number] += size
+    # Of one kind the bound is in proportion to the bytes.
+    units = [joint_bound({costs: 1}) for costs in kinds]
+
+    def bound(amounts: Counter[int]) -> JointBound:
+        if len(amounts) > 1:
+            return joint_bound({kinds[number]: size for number, size in amounts.items()})
+        ((number, size),) = amounts.items()
+        return JointBound(units[number].seconds * size, units[number].dims)
+
+    order = dict.fromkeys(graph.layer(p) for p in range(len(graph.nodes)))
     return TraceBounds(
-        joint_bound(whole), {name: joint_bound(amounts) for name, amounts in layers.items()}
+        bound(whole) if whole else NO_BOUND,
+        {name: bound(layers[name]) for name in order if name in layers},
     )

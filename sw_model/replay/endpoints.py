@@ -21,7 +21,8 @@ from sw_model.collective.memory_traffic import NO_TRAFFIC, MemoryTraffic, engine
 from sw_model.collective.plan import Operation
 from sw_model.endpoint.kinds import EndpointKind
 from sw_model.errors import InputError
-from sw_model.replay.overlapped import OverlappedFabric, Planned, TimedOp, Waiting
+from sw_model.replay.overlapped import OverlappedFabric, Waiting
+from sw_model.replay.plans import Planned, TimedOp
 from sw_model.schedule.endpoints import (
     CHUNK_BYTES,
     MACHINES,
@@ -77,6 +78,8 @@ class _Active:
 
 class MemoryFabric(OverlappedFabric):
     """See the module."""
+
+    shortcut = False
 
     def __init__(self, kind: EndpointKind, *arguments: Any) -> None:
         super().__init__(*arguments)
@@ -168,6 +171,8 @@ class MemoryFabric(OverlappedFabric):
 
 class EngineFabric(OverlappedFabric):
     """See the module. Reading and writing memory are two dims more, behind the network's."""
+
+    shortcut = False
 
     def __init__(self, kind: EndpointKind, *arguments: Any) -> None:
         super().__init__(*arguments)

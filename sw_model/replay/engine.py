@@ -234,6 +234,8 @@ class Replay:
             return int(max(compute, moved) * self.fabric.ticks_per_ns)
         if node.on_cpu:
             return self._ticks(node.duration_ns)
+        if kind is IDEAL:
+            return self._ticks(node.duration_ns)
         memory = kind.memory_ns(node.tensor_bytes)
         if not node.tensor_bytes and self.passes_from_memory:
             memory = Fraction(node.duration_ns)

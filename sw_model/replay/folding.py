@@ -13,7 +13,6 @@ from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 
 from sw_model.chakra.graph import Graph
-from sw_model.chakra.messages import NodeKind
 from sw_model.chakra.workload import ChakraWorkload
 
 __all__ = ["Folding", "GroupUse", "fold"]
@@ -68,10 +67,9 @@ def fold(
     uses = [_uses(workload, rank) for rank in range(len(workload.graphs))]
     members = {group for use in uses for group in use}
     shapes = {group: shape(group) for group in members}
-    contents: dict[int, Hashable] = {}
-    for graph in workload.graphs:
-        if id(graph) not in contents:
-            contents[id(graph)] = _content(graph)
+    distinct = {id(graph): graph for graph in workload.graphs}
+    # Numbers, since a content is slow to hash.
+    contents = dict(zip(distinct, _number([_content(g) for g in distinct.values()]), strict=True))
     ranks = range(len(workload.graphs))
     links = _links(workload, shape)
     colour = _number(
@@ -140,7 +138,7 @@ def _content(graph: Graph) -> Hashable:
             node.tag,
             node.priority,
             node.precedence,
-            node.slowdown,
+            None if node.slowdown == 1 else node.slowdown,
             node.operations,
             node.tensor_bytes,
         )
@@ -150,15 +148,13 @@ def _content(graph: Graph) -> Hashable:
 
 def _uses(workload: ChakraWorkload, rank: int) -> dict[Members, tuple[int, ...]]:
     """The positions that use each group of ``rank``."""
-    found: dict[tuple[str, tuple[bool, ...] | None], Members] = {}
-    uses: dict[Members, list[int]] = {}
-    for position, node in enumerate(workload.graphs[rank].nodes):
-        if node.kind is NodeKind.COMM_COLL:
-            key = (node.group, node.dims)
-            if key not in found:
-                found[key] = workload.members(rank, node)
-            uses.setdefault(found[key], []).append(position)
-    return {group: tuple(positions) for group, positions in uses.items()}
+    uses: dict[Members, tuple[int, ...]] = {}
+    graph = workload.graphs[rank]
+    for positions in graph.collectives.values():
+        group = workload.members(rank, graph.nodes[positions[0]])
+        before = uses.get(group)
+        uses[group] = positions if before is None else tuple(sorted((*before, *positions)))
+    return uses
 
 
 def _links(

@@ -15,98 +15,37 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from heapq import heappop, heappush
+from itertools import chain
 from math import lcm
 from pathlib import Path
 
-from sw_model.astra.system import AlgorithmName, CollectivePolicy, SystemConfig
-from sw_model.collective.cost import algorithm_of
+from sw_model.astra.system import CollectivePolicy, SystemConfig
 from sw_model.collective.memory_traffic import NO_TRAFFIC, MemoryTraffic
-from sw_model.collective.plan import Algorithm, Collective, Operation
+from sw_model.collective.plan import Collective, Operation
 from sw_model.engine import EventKernel
-from sw_model.errors import InputError
+from sw_model.replay.alone import Progress, alone
 from sw_model.replay.astra_fabric import custom_ns
 from sw_model.replay.fabric import DimTraffic, Done, Request
-from sw_model.replay.folding import Folding
-from sw_model.replay.shapes import route_of, shape_of
+from sw_model.replay.folding import Folding, GroupUse
+from sw_model.replay.plans import Planned, Schedule, TimedOp, own_algorithms
+from sw_model.replay.shapes import (
+    GroupShape,
+    crossed_by_group,
+    crossed_by_message,
+    route_of,
+    shape_of,
+)
 from sw_model.schedule.execution import Intra
 from sw_model.schedule.outcome import choose
 from sw_model.schedule.single import Candidate, Instance
 from sw_model.topology import Topology
 
-__all__ = [
-    "Going",
-    "OverlappedFabric",
-    "Planned",
-    "Schedule",
-    "TimedOp",
-    "Waiting",
-    "own_algorithms",
-]
+__all__ = ["Going", "OverlappedFabric", "Waiting"]
 
-Lanes = tuple[tuple[int, int, bool], ...]  # (dim, colour, outwards)
+Lane = tuple[int, int, bool]  # dim, colour, outwards
+Lanes = tuple[Lane, ...]
 Order = tuple[int, int, int, int]  # precedence, priority, time of entry, node
 _SECOND = 10**9  # ns
-
-_OWN = {
-    AlgorithmName.RING: Algorithm.RING,
-    AlgorithmName.ONE_RING: Algorithm.RING,
-    AlgorithmName.DIRECT: Algorithm.DIRECT,
-    AlgorithmName.ONE_DIRECT: Algorithm.DIRECT,
-    AlgorithmName.HALVING_DOUBLING: Algorithm.HALVING_DOUBLING,
-    AlgorithmName.ONE_HALVING_DOUBLING: Algorithm.HALVING_DOUBLING,
-}
-
-
-def own_algorithms(
-    system: SystemConfig, operation: Operation, topology: Topology
-) -> tuple[tuple[Algorithm, ...], tuple[str, ...]]:
-    """By dim the algorithm that the system asks for, or the best of the dim's kind where it asks
-    for none or for one that cannot be, and notes on the latter."""
-    names = system.algorithms.get(operation)
-    algorithms, notes = [], []
-    for index, dim in enumerate(topology.dims):
-        wanted = _OWN.get(names[index]) if names and dim.size > 1 else None
-        try:
-            if names and dim.size > 1 and wanted is None:
-                raise InputError(f"{names[index].value} is not known in this semantics")
-            algorithm = algorithm_of(dim, operation, wanted)
-        except InputError as error:
-            algorithm = algorithm_of(dim, operation)
-            notes.append(f"dim {index + 1}: {error}; {algorithm.value} is used instead")
-        algorithms.append(algorithm)
-    return tuple(algorithms), tuple(notes)
-
-
-@dataclass(frozen=True)
-class Schedule:
-    """How collectives are scheduled; see `sw_model.schedule.outcome.choose`."""
-
-    scheduler: str = "baseline"
-    intra: str = "fifo"
-    chunks: int = 64
-    serial_latency: bool = False
-
-
-@dataclass(frozen=True)
-class TimedOp:
-    """One op in ticks. ``memory`` is the time in which the endpoint's memory alone could move its
-    bytes, where that is limited."""
-
-    dim: int
-    busy: int
-    latency: int
-    key: int
-    memory: int = 0
-
-
-@dataclass(frozen=True)
-class Planned:
-    """A collective's chunks, each with its ops, the bytes an NPU sends on each dim, and what its
-    main memory carries where that is counted."""
-
-    chunks: tuple[tuple[TimedOp, ...], ...]
-    sent: tuple[int, ...] = ()
-    memory: MemoryTraffic = NO_TRAFFIC
 
 
 @dataclass
@@ -119,6 +58,16 @@ class Going:
     left: int
     done: Done
     lanes: dict[int, Lanes]
+
+
+@dataclass(eq=False)
+class _Alone:
+    """A collective under way that has its lanes to itself."""
+
+    going: Going
+    planned: Planned
+    begun: int
+    joined: bool = False
 
 
 @dataclass
@@ -146,6 +95,7 @@ class OverlappedFabric:
 
     one_at_a_time = False
     shortest_compute = 0
+    shortcut = True  # what has its lanes to itself is not simulated op by op
 
     def __init__(
         self,
@@ -158,6 +108,10 @@ class OverlappedFabric:
         system.check_dims(len(topology.dims))
         self.kernel = EventKernel()
         self.topology, self.system, self.schedule = topology, system, schedule
+        self.colour = folding.colour
+        self.shapes: dict[tuple[int, ...], int] = {}
+        self.numbers: dict[GroupShape, int] = {}
+        self.known_lanes: dict[tuple[int, int], tuple[tuple[int, ...], Lanes]] = {}
         self.told: dict[str, None] = {}
         groups = {use.members for table in folding.groups for use in table.values()}
         units = {self._instance(Operation.ALL_REDUCE, 0, group).unit for group in groups}
@@ -169,12 +123,14 @@ class OverlappedFabric:
         self.queues: list[dict[Lanes, list[tuple[Order, int, int, Waiting]]]] = [
             {} for _ in topology.dims
         ]
-        self.taken: set[tuple[int, int, bool]] = set()
+        self.taken: set[Lane] = set()
         self.arrivals = 0
         self.asked_at = -1
-        self.busy: dict[tuple[int, int, bool], int] = {}
+        self.busy: dict[Lane, int] = {}
         self.sent: dict[tuple[int, int], int] = {}
         self.memory: dict[int, MemoryTraffic] = {}
+        self.users: dict[Lane, int] = {}  # collectives and messages under way
+        self.by_themselves: dict[Lane, _Alone] = {}
 
     def _instance(self, operation: Operation, size: int, members: tuple[int, ...]) -> Instance:
         shape = shape_of(self.topology, members)
@@ -243,20 +199,99 @@ class OverlappedFabric:
         """See `Fabric`."""
         members = request.group.members
         custom = self.system.custom_algorithm(request.operation, request.node)
-        where = shape_of(self.topology, members) if custom is None else members
+        where = self._shape_number(members) if custom is None else members
         key = (request.operation, request.size, where, custom)
         planned = self.planned.get(key)
         if planned is None:
             planned = self.planned[key] = self._plan(request, custom)
         colours = request.group.colours
         order = self._policy(request.number, request.priority, request.precedence)
-        going = Going(order, colours, colours, len(planned.chunks), done, {})
+        lanes = self._lanes(request.group, planned.dims)
+        going = Going(order, colours, colours, len(planned.chunks), done, lanes)
         self._count(colours, enumerate(planned.sent))
         self._count_memory(colours, planned.memory)
         if not planned.chunks:
             self.kernel.after(0, lambda _: done())
+            return
+        free = self._use(going)
+        if free and self.shortcut and len(planned.chunks) > 1:
+            one = _Alone(going, planned, self.kernel.now)
+            self.by_themselves |= dict.fromkeys(chain.from_iterable(lanes.values()), one)
+            self.kernel.after(planned.alone.end, self._alone_ended, one)
+            return
         for chunk in planned.chunks:
             self._arrive(going, chunk, 0)
+
+    def _shape_number(self, members: tuple[int, ...]) -> int:
+        """A number for the shape of a group: quick to look up by."""
+        number = self.shapes.get(members)
+        if number is None:
+            shape = shape_of(self.topology, members)
+            number = self.shapes[members] = self.numbers.setdefault(shape, len(self.numbers))
+        return number
+
+    def _lanes(self, group: GroupUse, dims: tuple[int, ...]) -> dict[int, Lanes]:
+        """By dim the lanes of a group: of its members, and of NPUs between them on a ring."""
+        lanes = {}
+        for dim in dims:
+            key = (group.colour, dim)
+            known = self.known_lanes.get(key)
+            if known is None or known[0] != group.members:
+                crossed = crossed_by_group(self.topology, group.members).get(dim, ())
+                colours = (*group.colours, *(self.colour[rank] for rank in crossed))
+                made = tuple((dim, c, True) for c in colours)
+                known = (group.members, made + tuple((dim, c, False) for c in colours))
+                self.known_lanes[key] = known
+            lanes[dim] = known[1]
+        return lanes
+
+    def _use(self, going: Going) -> bool:
+        """Count a newcomer on its lanes. Whether they are free; who has them to itself has not any
+        more."""
+        free = True
+        for lane in chain.from_iterable(going.lanes.values()):
+            count = self.users.get(lane, 0)
+            self.users[lane] = count + 1
+            if count:
+                free = False
+                one = self.by_themselves.get(lane)
+                if one is not None:
+                    self._join(one)
+        return free
+
+    def _leave(self, going: Going) -> None:
+        for lane in chain.from_iterable(going.lanes.values()):
+            self.users[lane] -= 1
+
+    def _alone_ended(self, one: _Alone) -> None:
+        if one.joined:
+            return
+        self._part(one, one.planned.alone)
+        self._leave(one.going)
+        one.going.done()
+
+    def _part(self, one: _Alone, progress: Progress) -> None:
+        """What a collective has done by itself is counted, and its lanes are everybody's."""
+        for dim, lanes in one.going.lanes.items():
+            for lane in lanes:
+                self.busy[lane] = self.busy.get(lane, 0) + progress.busy.get(dim, 0)
+                del self.by_themselves[lane]
+
+    def _join(self, one: _Alone) -> None:
+        """Go on in the queues from where a collective has come by itself."""
+        one.joined = True
+        going, chunks = one.going, one.planned.chunks
+        progress = alone(chunks, self.kernel.now - one.begun)
+        self._part(one, progress)
+        going.left = progress.left
+        for tick, frees, (chunk, position) in progress.coming:
+            lanes = going.lanes[chunks[chunk][position].dim]
+            waiting = Waiting(going, lanes, chunks[chunk], position)
+            if frees:
+                self.taken.update(lanes)
+            self.kernel.at(one.begun + tick, self._free if frees else self._complete, waiting)
+        for chunk, position in progress.waiting:
+            self._arrive(going, chunks[chunk], position)
 
     def message(
         self,
@@ -272,8 +307,10 @@ class OverlappedFabric:
         route = route_of(self.topology, source[0], destination[0])
         busy = int(size / route.bandwidth * self.unit)
         latency = route.latency_ps * self.ticks_per_ns // 1000
-        lanes = tuple((d, source[1], True) for d in route.dims)
+        lanes: Lanes = tuple((d, source[1], True) for d in route.dims)
         lanes += tuple((d, destination[1], False) for d in route.dims)
+        for d, rank in crossed_by_message(self.topology, source[0], destination[0]):
+            lanes += ((d, self.colour[rank], True), (d, self.colour[rank], False))
         op = self._message(
             TimedOp(route.dims[-1], busy, latency, busy if self.schedule.intra == "scf" else 0),
             size,
@@ -282,6 +319,7 @@ class OverlappedFabric:
         order = self._policy(number, 0, precedence)
         going = Going(order, (source[1],), (destination[1],), 1, arrived, {op.dim: lanes})
         self._count((source[1],), ((d, size) for d in route.dims))
+        self._use(going)
         self._arrive(going, (op,), 0, sent)
 
     def _message(self, op: TimedOp, size: int, ends: tuple[int, int]) -> TimedOp:
@@ -325,7 +363,7 @@ class OverlappedFabric:
 
     def _start(self, _: object) -> None:
         self.asked_at = -1
-        kept: set[tuple[int, int, bool]] = set()
+        kept: set[Lane] = set()
         able: list[tuple[int, Lanes]] = []
         heads = sorted(
             (queue[0][:3], dim, lanes)
@@ -369,6 +407,7 @@ class OverlappedFabric:
             return
         waiting.going.left -= 1
         if waiting.going.left == 0:
+            self._leave(waiting.going)
             waiting.going.done()
 
     def traffic(self) -> tuple[DimTraffic, ...]:

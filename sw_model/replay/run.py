@@ -26,8 +26,10 @@ from sw_model.replay.engine import Log, Replay
 from sw_model.replay.fabric import DimTraffic, Fabric
 from sw_model.replay.folding import fold
 from sw_model.replay.jobs import JobResult, PlacedJob, job_results
-from sw_model.replay.overlapped import OverlappedFabric, Schedule
-from sw_model.replay.shapes import shape_of
+from sw_model.replay.overlapped import OverlappedFabric
+from sw_model.replay.plans import Schedule
+from sw_model.replay.shapes import crossed_by_group, crossed_by_message, shape_of
+from sw_model.topology import DimKind
 
 __all__ = ["Semantics", "TraceResult", "replay_trace", "schedule_of"]
 
@@ -115,6 +117,23 @@ def schedule_of(
     )
 
 
+def _meet_between(workload: ChakraWorkload) -> bool:
+    """Whether communication passes through NPUs that it neither begins nor ends at: then the places
+    of ranks in the network count, not only what they do."""
+    topology = workload.topology
+    if not any(dim.kind is DimKind.RING and dim.size > 2 for dim in topology.dims):
+        return False
+    for rank, graph in enumerate(workload.graphs):
+        for positions in graph.collectives.values():
+            members = workload.members(rank, graph.nodes[positions[0]])
+            if crossed_by_group(topology, members):
+                return True
+    return any(
+        crossed_by_message(topology, match.source, match.destination)
+        for match in workload.matches.values()
+    )
+
+
 def replay_trace(
     workload: ChakraWorkload,
     system: SystemConfig,
@@ -147,8 +166,9 @@ def replay_trace(
     """
     topology = workload.topology
     aware = semantics is Semantics.ASTRA_SIM_AWARE
+    apart = aware or (semantics is Semantics.ANTIPHON and _meet_between(workload))
     folding = fold(
-        workload, lambda members: shape_of(topology, members), identical=fold_ranks and not aware
+        workload, lambda members: shape_of(topology, members), identical=fold_ranks and not apart
     )
     fabric: Fabric
     kind = IDEAL if endpoint.kind is None else endpoint_kind(endpoint.kind)

@@ -16,7 +16,14 @@ from math import prod
 from sw_model.schedule.group import group_topology
 from sw_model.topology import Dim, DimKind, Topology
 
-__all__ = ["GroupShape", "Route", "route_of", "shape_of"]
+__all__ = [
+    "GroupShape",
+    "Route",
+    "crossed_by_group",
+    "crossed_by_message",
+    "route_of",
+    "shape_of",
+]
 
 
 @dataclass(frozen=True)
@@ -82,3 +89,51 @@ def route_of(topology: Topology, source: int, destination: int) -> Route:
         hops = min(away, dim.size - away) if dim.kind is DimKind.RING else 1
         latency += hops * dim.latency_ps
     return Route(dims, min(bandwidths), latency)
+
+
+def _between(size: int, start: int, end: int) -> list[int]:
+    """The places of a ring strictly between two, the shorter way, up where both are equal."""
+    up = (end - start) % size
+    step, count = (1, up) if up <= size - up else (-1, size - up)
+    return [(start + step * i) % size for i in range(1, count)]
+
+
+@lru_cache(maxsize=1 << 16)
+def crossed_by_group(topology: Topology, members: tuple[int, ...]) -> dict[int, tuple[int, ...]]:
+    """By dim the ranks that are no members but lie between members on a ring, each of which
+    carries the group's bytes too. Of a group that is a grid; of any other none."""
+    found: dict[int, tuple[int, ...]] = {}
+    own = set(members)
+    places = [topology.coordinates(rank) for rank in members]
+    counts = [len({place[d] for place in places}) for d in range(len(topology.dims))]
+    if prod(counts) != len(members):
+        return found
+    for index, dim in enumerate(topology.dims):
+        if dim.kind is not DimKind.RING or not 1 < counts[index] < dim.size:
+            continue
+        crossed: set[int] = set()
+        lines: dict[tuple[int, ...], list[int]] = {}
+        for place in places:
+            lines.setdefault((*place[:index], *place[index + 1 :]), []).append(place[index])
+        for rest, line in lines.items():
+            for start, end in zip(line, [*line[1:], line[0]], strict=True):
+                for at in _between(dim.size, start, end):
+                    crossed.add(topology.rank((*rest[:index], at, *rest[index:])))
+        if crossed - own:
+            found[index] = tuple(sorted(crossed - own))
+    return found
+
+
+@lru_cache(maxsize=1 << 16)
+def crossed_by_message(
+    topology: Topology, source: int, destination: int
+) -> tuple[tuple[int, int], ...]:
+    """(dim, rank) of the NPUs on rings that a message passes through, between its ends on each."""
+    here, there = list(topology.coordinates(source)), topology.coordinates(destination)
+    found = []
+    for index, dim in enumerate(topology.dims):
+        if here[index] != there[index] and dim.kind is DimKind.RING:
+            for at in _between(dim.size, here[index], there[index]):
+                found.append((index, topology.rank((*here[:index], at, *here[index + 1 :]))))
+        here[index] = there[index]
+    return tuple(found)

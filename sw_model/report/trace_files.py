@@ -70,8 +70,8 @@ def named(what: str, pid: int, tid: int, name: str) -> dict[str, Any]:
 
 
 def csv_tables(result: TraceResult) -> dict[str, str]:
-    """``layers.csv``, ``dims.csv`` and ``ranks.csv``, and ``jobs.csv`` where there are several; a rank
-    stands for ``ranks_alike``."""
+    """``layers.csv``, ``dims.csv``, ``ranks.csv``, in which a rank stands for ``ranks_alike``, and
+    ``jobs.csv`` where there are several."""
     found = trace_json(result)
     ranks = [
         {

@@ -1,0 +1,151 @@
+"""What has its lanes to itself is not simulated op by op, and nobody can tell; what passes through
+NPUs between its ends takes their links."""
+
+from __future__ import annotations
+
+import random
+from fractions import Fraction
+
+import pytest
+
+from sw_model.astra.system import AlgorithmName, CollectivePolicy, OpOrder, SystemConfig
+from sw_model.chakra.workload import load_workload
+from sw_model.replay.overlapped import OverlappedFabric
+from sw_model.replay.run import TraceResult, replay_trace, schedule_of
+from sw_model.replay.shapes import crossed_by_group, crossed_by_message
+from sw_model.topology import Dim, DimKind, Topology
+from tests.chakra_traces import all_reduce, compute, receive, send, write
+
+
+def network(*sizes: int, kind: DimKind = DimKind.RING, latency: int = 10**6) -> Topology:
+    """1 GB/s and, by default, 1 us a hop."""
+    return Topology(tuple(Dim(kind, size, Fraction(10**9), latency) for size in sizes))
+
+
+def run(prefix, topology, system, groups=None) -> TraceResult:
+    workload = load_workload(prefix, topology, groups)
+    return replay_trace(workload, system, schedule=schedule_of(system))
+
+
+GROUPS = {
+    "0": (0, 1, 2, 3), "1": (4, 5, 6, 7), "a": (0, 4), "b": (1, 5), "c": (2, 6), "d": (3, 7),
+    "odd": (1, 2, 5), "all": tuple(range(8)),
+}  # fmt: skip
+
+
+def random_traces(seed: int) -> list[list]:
+    """Ranks of 4 x 2 that compute, send and reduce; a group's collectives in one order."""
+    draw = random.Random(seed)
+    ranks: list[list] = [[] for _ in range(8)]
+    last: dict[tuple[int, str], int] = {}
+
+    def add(rank, make, group=None, **what):
+        number = len(ranks[rank])
+        back = draw.choice([1, 1, 2, 3])
+        parents = {number - back} if number >= back else set()
+        if group is not None:
+            parents |= {last[rank, group]} if (rank, group) in last else set()
+            last[rank, group] = number
+            what["pg_name"] = group
+        ranks[rank].append(make(number, data=sorted(parents), **what))
+
+    for step in range(30):
+        what = draw.random()
+        if what < 0.4:
+            for rank in range(8):
+                add(rank, compute, micros=draw.choice([0, 3, 20, 20, 90]))
+        elif what < 0.55:
+            one, other = draw.sample(range(8), 2)
+            size = draw.choice([100, 5000, 20000])
+            add(one, send, to=other, size=size, tag=step)
+            add(other, receive, source=one, size=size, tag=step)
+        else:
+            size = draw.choice([2, 4096, 30000, 65536])
+            for name in draw.choice([("0", "1"), ("a", "b", "c", "d"), ("odd",), ("all",)]):
+                for rank in GROUPS[name]:
+                    add(rank, all_reduce, name, size=size)
+    return ranks
+
+
+@pytest.mark.parametrize("order", list(OpOrder))
+@pytest.mark.parametrize("policy", [CollectivePolicy.FIFO, CollectivePolicy.LIFO])
+def test_nobody_can_tell(tmp_path, monkeypatch, policy, order):
+    """The same times, busy times and bytes, with and without the short cut."""
+    topology = Topology(
+        (
+            Dim(DimKind.RING, 4, Fraction(10**9), 10**6),
+            Dim(DimKind.SWITCH, 2, Fraction(7 * 10**8), 3 * 10**5),
+        )
+    )
+    system = SystemConfig(policy=policy, splits=6, op_order=order)
+    joined = 0
+    for seed in range(10):
+        folder = tmp_path / str(seed)
+        folder.mkdir()
+        prefix = write(folder, *random_traces(seed))
+        join = OverlappedFabric._join
+
+        def counted(self, one, join=join):
+            nonlocal joined
+            joined += 1
+            join(self, one)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(OverlappedFabric, "_join", counted)
+            short = run(prefix, topology, system, GROUPS)
+        with monkeypatch.context() as patch:
+            patch.setattr(OverlappedFabric, "shortcut", False)
+            whole = run(prefix, topology, system, GROUPS)
+        assert short.ranks == whole.ranks
+        assert short.dims == whole.dims
+        for one, other in zip(short.logs, whole.logs, strict=True):
+            assert sorted(one.communication) == sorted(other.communication)
+            assert one.compute == other.compute
+    assert joined > 10
+
+
+def test_who_lies_between() -> None:
+    ring = network(8)
+    assert crossed_by_group(ring, (0, 2, 4, 6)) == {0: (1, 3, 5, 7)}
+    assert crossed_by_group(ring, (4, 5, 6, 7)) == {}  # the way back leads over members
+    assert crossed_by_group(ring, tuple(range(8))) == {}
+    assert crossed_by_group(ring, (0, 3)) == {0: (1, 2)}
+    assert crossed_by_group(ring, (6, 1)) == {0: (0, 7)}
+    square = network(4, 4)
+    assert crossed_by_group(square, (0, 2, 8, 10)) == {0: (1, 3, 9, 11), 1: (4, 6, 12, 14)}
+    assert crossed_by_group(network(4, 4, kind=DimKind.SWITCH), (0, 2)) == {}
+    assert crossed_by_message(ring, 6, 1) == ((0, 7), (0, 0))
+    assert crossed_by_message(square, 0, 10) == ((0, 1), (1, 6))
+
+
+@pytest.mark.parametrize("stride", [1, 2])
+def test_interleaved_groups_share_the_rings_links(tmp_path, stride):
+    """Two rings of four on a ring of eight: side by side each has links of its own; interleaved
+    every link carries both, and both together take twice as long as one."""
+    size = 40_000
+    a, b = ((0, 1, 2, 3), (4, 5, 6, 7)) if stride == 1 else ((0, 2, 4, 6), (1, 3, 5, 7))
+    ranks = [[all_reduce(0, size, pg_name="a" if rank in a else "b")] for rank in range(8)]
+    system = SystemConfig(splits=1).with_algorithm(AlgorithmName.RING, 1)
+    result = run(write(tmp_path, *ranks), network(8, latency=0), system, {"a": a, "b": b})
+    alone = 2 * 3 * size // 4  # ns, at a byte a ns
+    assert result.ns(result.latest.finish) == stride * alone
+
+
+def test_a_message_takes_the_links_that_it_crosses(tmp_path):
+    """0 -> 2 passes 1, which sends to 2 itself; 4 -> 5 is nobody's business."""
+    size = 10_000
+    ranks = [
+        [send(0, 2, size, tag=1)],
+        [send(0, 2, size, tag=2)],
+        [receive(0, 0, size, tag=1), receive(1, 1, size, tag=2)],
+        [compute(0, 0)],
+        [send(0, 5, size)],
+        [receive(0, 4, size)],
+        [compute(0, 0)],
+        [compute(0, 0)],
+    ]
+    result = run(write(tmp_path, *ranks), network(8, latency=0), SystemConfig())
+    finish = {rank.rank: result.ns(rank.finish) for rank in result.ranks}
+    assert finish[2] == 2 * size
+    assert {finish[0], finish[1]} == {size, 2 * size}
+    assert finish[5] == size
