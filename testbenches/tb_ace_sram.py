@@ -1,12 +1,30 @@
 """The banked SRAM."""
 
+from itertools import cycle
+
 import cocotb
 
 from rtl.ace.sram import SRAM_READ_LATENCY
 from testbenches import parameters, random_generator, seed
 from testbenches.ace_memories import SramReadUser
-from testbenches.bench import Bench
+from testbenches.bench import Bench, Part
 from testbenches.streams import StreamMonitor, StreamSource, random_stalls
+
+
+class _Refusals(Part):
+    """What the ports and the SRAM itself say about refused requests."""
+
+    def __init__(self, dut):
+        self.dut = dut
+        self.ports = [f"{kind}__{n}__request" for kind in ("read", "write") for n in range(2)]
+        self.seen = 0
+        self.counted = 0
+
+    def sample(self, cycle):
+        self.counted += int(self.dut.collisions.value)
+        for port in self.ports:
+            offered = int(getattr(self.dut, f"{port}__valid").value)
+            self.seen += offered and not int(getattr(self.dut, f"{port}__ready").value)
 
 
 class _Sram:
@@ -26,6 +44,7 @@ class _Sram:
             self.bench.add(StreamSource(dut, f"write__{n}__request", stalls=pauses(8 + n)))
             for n in range(2)
         ]
+        self.refusals = self.bench.add(_Refusals(dut))
         for n in range(2):
             self.bench.add(StreamMonitor(dut, f"write__{n}__request"))
             self.bench.add(StreamMonitor(dut, f"read__{n}__request"))
@@ -80,6 +99,34 @@ async def two_streams_fall_in_step(dut):
 
 
 @cocotb.test()
+async def a_quick_stream_passes_a_slow_one(dut):
+    """A stream of three flits in four cycles does not hold back one of a flit per cycle, on
+    whichever port it is: the quick one catches up every 4 * banks cycles, and loses one."""
+    banks = parameters()["banks"]
+    for slow in range(2):
+        t = _Sram(dut)
+        await t.bench.reset()
+        for kind, users in (("read", t.readers), ("write", t.writers)):
+            users[slow].stalls = cycle([False, False, False, True])
+            begin = t.bench.cycle
+            for number in range(2):
+                addresses = [(a + 2 * banks * number) % 64 for a in range(240)]
+                if kind == "read":
+                    t.readers[number].queue.extend(addresses)
+                else:
+                    t.write(number, [(a, 0) for a in addresses])
+            await t.finish()
+            if kind == "read":
+                cycles = [[c for c, _ in user.accepted] for user in t.readers]
+            else:
+                cycles = [user.cycles for user in t.writers]
+            quick = cycles[1 - slow][-1] + 1 - begin
+            assert 240 <= quick <= 240 + 240 // (4 * banks) + 2, (kind, slow, quick)
+            assert cycles[slow][-1] + 1 - begin <= 320 + 2 * (quick - 240) + 4
+        assert t.refusals.counted == t.refusals.seen > 0
+
+
+@cocotb.test()
 async def same_cycle_read_is_old_next_cycle_read_is_new(dut):
     """A read sees the writes of all earlier cycles, and none of its own."""
     t = _Sram(dut)
@@ -119,3 +166,4 @@ async def random_accesses(dut):
             assert answered == accepted + SRAM_READ_LATENCY
             before = [d for c, (a, d) in log if a == address and c < accepted]
             assert data == (before[-1] if before else address), (accepted, address)
+    assert t.refusals.counted == t.refusals.seen > 0

@@ -60,6 +60,7 @@ class EngineCounters(data.Struct):
     descriptor_fetched_bytes : what was read for them, with what was dropped behind END
     records_refused : records of unknown kind or dim
     completions : collectives completed
+    bank_collisions : requests to the SRAM that were refused, one for every cycle
     """
 
     memory_read_bytes: _count
@@ -68,6 +69,7 @@ class EngineCounters(data.Struct):
     descriptor_fetched_bytes: _count
     records_refused: _count
     completions: _count
+    bank_collisions: _count
 
 
 def engine_counters(dims: int) -> data.StructLayout:

@@ -178,6 +178,7 @@ class AceEngine(wiring.Component):
             amounts.descriptor_bytes.eq(fetch.taken * RECORD_BYTES),
             amounts.descriptor_fetched_bytes.eq(fetch.fetched * p.flit_bytes),
             amounts.records_refused.eq(command.refused),
+            amounts.bank_collisions.eq(sram.collisions),
             amounts.completions.eq(self.completion.valid & self.completion.ready),
             self.counters.eq(counters.counts),
         ]

@@ -54,11 +54,13 @@ class Sram(wiring.Component):
     """Banked SRAM with one read and one write per bank and cycle.
 
     Flit address ``a`` is row ``a // banks`` of bank ``a % banks``. Requests to different banks do
-    not touch each other. Among requests to one bank the port with the lowest number is served,
-    the others wait: as every user streams through consecutive flits, two streams that meet fall
-    one bank apart and do not meet again. Ports are therefore numbered from the unit that must not
-    wait (receive) to the one with most slack (DMA). No port starves while the streams before it
-    end; each does, because it moves a bounded message.
+    not touch each other. As every user streams through consecutive flits, two streams of one speed
+    that meet on a bank fall one bank apart and do not meet again. A quick stream that catches up
+    with a slow one must pass it, or it would follow bank by bank at the pace of the slow one: who
+    lost its last collision wins the next, and so the quick stream loses at most every second. Else
+    the port with the lowest number is served. Ports are numbered from the unit that must not wait
+    (receive) to the one with most slack (DMA). No port starves: a port that wins a collision has
+    lost its claim on the next.
 
     Parameters
     ----------
@@ -71,14 +73,16 @@ class Sram(wiring.Component):
     -------
     read : In(SramReadSignature) × readers
     write : In(SramWriteSignature) × writers
+    collisions : Out
+        Requests that were refused in this cycle.
 
     Notes
     -----
     Read latency :data:`SRAM_READ_LATENCY` cycles from acceptance (bank, then crossbar register),
     in order; throughput one read per read port and one write per write port and cycle without
     conflicts. A read accepted in the same cycle as a write to the same flit gives the *old* flit;
-    in the next cycle the new one. ``ready`` of a port depends on the requests of the ports before
-    it in the same cycle. Decided here.
+    in the next cycle the new one. ``ready`` of a port depends on the requests of all ports of its
+    kind in the same cycle. Decided here.
 
     Raises
     ------
@@ -105,6 +109,7 @@ class Sram(wiring.Component):
             {
                 "read": In(SramReadSignature(**ports)).array(readers),
                 "write": In(SramWriteSignature(**ports)).array(writers),
+                "collisions": Out(range(readers + writers + 1)),
             }
         )
 
@@ -115,13 +120,10 @@ class Sram(wiring.Component):
 
         reads = [(p.request, p.request.payload) for p in self.read]
         writes = [(p.request, p.request.payload.address) for p in self.write]
-        for kind in (reads, writes):
-            for number, (port, address) in enumerate(kind):
-                before = [
-                    earlier.valid & (where[:bank_bits] == address[:bank_bits])
-                    for earlier, where in kind[:number]
-                ]
-                m.d.comb += port.ready.eq(~Cat(before).any() if before else 1)
+        refused = []
+        for name, kind in (("read", reads), ("write", writes)):
+            refused += self._arbitrate(m, name, kind, bank_bits)
+        m.d.comb += self.collisions.eq(sum(refused))
 
         outputs = []
         for number in range(self.banks):
@@ -132,11 +134,11 @@ class Sram(wiring.Component):
             outputs.append(read_port.data)
 
             m.d.comb += read_port.en.eq(0)
-            for port, address in reversed(reads):
-                with m.If(port.valid & (address[:bank_bits] == number)):
+            for port, address in reads:
+                with m.If(port.valid & port.ready & (address[:bank_bits] == number)):
                     m.d.comb += [read_port.en.eq(1), read_port.addr.eq(address[bank_bits:])]
-            for port, address in reversed(writes):
-                with m.If(port.valid & (address[:bank_bits] == number)):
+            for port, address in writes:
+                with m.If(port.valid & port.ready & (address[:bank_bits] == number)):
                     m.d.comb += [
                         write_port.en.eq(1),
                         write_port.addr.eq(address[bank_bits:]),
@@ -156,3 +158,25 @@ class Sram(wiring.Component):
                         with m.Case(which):
                             m.d.sync += port.data.eq(output)
         return m
+
+    def _arbitrate(self, m, name, kind, bank_bits):
+        """Give every bank to one of the ports that ask for it; who is refused."""
+        ports = len(kind)
+        lost = Signal(ports, name=f"lost_{name}")  # its last collision
+        refused = Signal(ports, name=f"refused_{name}")
+        for number, (port, address) in enumerate(kind):
+            rivals, before = [], []
+            for other, (rival, where) in enumerate(kind):
+                if other != number:
+                    meets = rival.valid & (where[:bank_bits] == address[:bank_bits])
+                    rivals.append(meets)
+                    mine, theirs = lost[number], lost[other]
+                    before.append(meets & (theirs | ~mine if other < number else theirs & ~mine))
+            m.d.comb += [
+                port.ready.eq(~Cat(before).any() if before else 1),
+                refused[number].eq(port.valid & ~port.ready),
+            ]
+            if rivals:
+                with m.If(port.valid & Cat(rivals).any()):
+                    m.d.sync += lost[number].eq(~port.ready)
+        return [refused[number] for number in range(ports)]

@@ -95,6 +95,7 @@ _RING, _FRED = DimKind.RING, DimKind.FRED
 _MAIN = ("ring 4 x fred 4", ((_RING, 4, 20, 16), (_FRED, 4, 15, 24)))
 _OTHERS = (
     ("ring 4", ((_RING, 4, 20, 16),)),
+    ("ring 4 at rate 3/4", ((_RING, 4, 15, 16),)),
     ("fred 4", ((_FRED, 4, 20, 24),)),
     ("fred 4 x ring 2", ((_FRED, 4, 20, 24), (_RING, 2, 10, 100))),
     ("ring 3 x fred 5", ((_RING, 3, 12, 50), (_FRED, 5, 20, 16))),

@@ -153,7 +153,8 @@ class CommandUnit:
     """
 
     __slots__ = (
-        "_arrivals", "_asked", "_collective", "_ended", "_pending", "_position", "_records",
+        "_arrivals", "_asked", "_collective", "_drained", "_ended", "_pending", "_position",
+        "_records",
         "beats", "blocked", "kernel", "port", "timing", "units",
     )  # fmt: skip
 
@@ -177,6 +178,7 @@ class CommandUnit:
         self._position = 0
         self._asked = 0
         self._ended = True
+        self._drained = 0  # cycle before the one in which a descriptor may begin
         self._arrivals: deque[int] = deque()
 
     def doorbell(self, descriptor: tuple[list[Record], Any]) -> None:
@@ -184,7 +186,8 @@ class CommandUnit:
         the cycle in which the engine takes the doorbell."""
         self._pending.append(descriptor)
         if len(self._pending) == 1:
-            self.kernel.at(self.kernel.now + self.timing.doorbell, self._begin)
+            soonest = self.kernel.now + self.timing.doorbell
+            self.kernel.at(max(soonest, self._drained + 1), self._begin)
 
     def _begin(self, _: Any) -> None:
         self._records, self._collective = self._pending[0]
@@ -236,11 +239,11 @@ class CommandUnit:
     def _end(self) -> None:
         """END: the next descriptor begins when what was read ahead has come in."""
         self._ended = True
-        drained = max(self.kernel.now, self._arrivals[-1]) + 2
+        self._drained = max(self.kernel.now, self._arrivals[-1]) + 2
         self._arrivals.clear()
         self._pending.popleft()
         if self._pending:
-            self.kernel.at(drained + 1, self._begin)
+            self.kernel.at(self._drained + 1, self._begin)
 
     def _idle(self) -> bool:
         return all(unit.idle for unit in self.units.values())
