@@ -302,7 +302,7 @@ async def errors_name_class_and_port_and_only_that_class_is_touched(dut: Any) ->
 
 @cocotb.test()
 async def a_faulty_packet_that_does_not_end_holds_only_its_channel(dut: Any) -> None:
-    """Its flits stop half-way, and a packet behind it is there already."""
+    """Its flits stop half-way; the others have the whole rate."""
     bench = await start(dut, *one_per_class())
     packet = bench.packets(0, everyone(CLASSES[0]), length=64)[1]
     wrong = replace(packet, header=replace(packet.header, configuration=9))
@@ -315,6 +315,23 @@ async def a_faulty_packet_that_does_not_end_holds_only_its_channel(dut: Any) -> 
     assert all(no_bubbles(bench, port) for port in range(bench.ports))
     bench.senders[1].send(flits[2:], 0)
     bench.message(0, everyone(CLASSES[0]), [64], op=1)
+    await bench.finish()
+    assert bench.errors() == {"unloaded": 0b10}
+
+
+@cocotb.test()
+async def what_lies_behind_a_faulty_packet_starts_after_its_end(dut: Any) -> None:
+    """All of it is in the channel already, between two packets that wait for port 0."""
+    flow = everyone(CLASSES[0])
+    bench = await start(dut, *one_per_class())
+    bench.senders[0].stalls = always()
+    bench.message(0, flow, [16], op=1)
+    wrong = bench.packets(0, flow, length=48)[1]
+    wrong = replace(wrong, header=replace(wrong.header, configuration=9))
+    bench.senders[1].send(wrong.flits(bench.flit_bytes), 0)
+    bench.message(0, flow, [16, 16], op=2)
+    await bench.bench.step(30)
+    bench.senders[0].stalls = never()
     await bench.finish()
     assert bench.errors() == {"unloaded": 0b10}
 

@@ -57,7 +57,7 @@ CLASS_FAULTS = [
      "waits", "a_lower_class_passes_once_in_n_packets"),
     # classes that hold each other: one way for all, credits in one pot, what lies behind a fault
     ("switch", "FlowScheduler", "scheduler", "& ~self._of(hidden, c)", "",
-     "a_faulty_packet_that_does_not_end_holds_only_its_channel"),
+     "what_lies_behind_a_faulty_packet_starts_after_its_end"),
     ("switch", "OutputAccount", "output_account", "self._count(m, self.credit[c],",
      "self._count(m, self.credit[0],", "a_class_without_credit_holds_no_other"),
     ("switch", "ConfigurationMemory", "configuration", "& ~self.idle[channel])",
@@ -67,7 +67,7 @@ CLASS_FAULTS = [
 ]  # fmt: skip
 CONTROL_FAULTS = [
     ("credits - 1, credits + 1", "credits - 1, credits + 2",
-     "an_output_without_credit_holds_only_its_own_packets"),
+     "random_control_and_data_under_stalls"),
     ("able & (passed == self.starvation_bound)", "0 & able",
      "data_at_full_load_lets_control_through_within_the_bound"),
     ("(self.claim[o] | ~self.data[o])", "1", "random_control_and_data_under_stalls"),

@@ -10,6 +10,7 @@ from rtl.fred.configuration import Refusal, entry_layout
 from rtl.fred.errors import error_layout
 from rtl.fred.switch import FredSwitch
 from rtl.link.wire import LinkWire
+from sim_top.emission import emit_systemverilog
 from sim_top.simulator import simulate
 from sw_model.fred.table import CLASS_CODES, OPERATOR_CODES, TYPE_CODES, entry_bits
 from sw_model.fred.timing import FredTiming
@@ -92,6 +93,17 @@ def test_an_entry_is_that_of_the_model():
     assert {t.name.lower(): t.value for t in DataType} == TYPE_CODES
     assert {o.name.lower(): o.value for o in Operator} == OPERATOR_CODES
     assert {c.name.lower(): c.value for c in TrafficClass} == CLASS_CODES
+
+
+def test_one_shared_channel_needs_no_more_than_one_matcher():
+    one = emit_systemverilog(FredSwitch(**GOOD), name="dut")
+    classes = (TrafficClass.MP, TrafficClass.DP, TrafficClass.CONTROL)
+    three = emit_systemverilog(FredSwitch(**(GOOD | {"classes": classes})), name="dut")
+    for text, matchers, channels, crossbars in ((one, 1, 4, 0), (three, 2, 12, 1)):
+        assert text.count("  flow_matcher matcher_") == matchers
+        assert text.count("  input_channel") == channels
+        assert text.count("  control_crossbar crossbar ") == crossbars
+    assert "__channel" not in one
 
 
 @pytest.mark.parametrize("ports", [2, 3, 4, 5, 8])
