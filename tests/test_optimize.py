@@ -465,3 +465,23 @@ def test_the_nearest_feasible_point_is_exact():
     assert sum(point) == 50
     assert point == (Fraction("30.2"), Fraction("19.8"))
     assert maximise([Fraction(1), Fraction(0)], rows) == (50, 0)
+
+
+def test_constraints_that_leave_one_point():
+    """Where the constraints leave no room, the one point is the optimum, and certified."""
+    dims = network((RING, 8), (SWITCH, 16))
+    iteration = one_collective(dims, 10**9)
+    rates = PRICES.rates(dims)
+    cheapest = parse_constraint("cost <= 17.92", 2, rates)  # of 10 MB/s on both
+    for constraints in (
+        ("B1 <= 40", "B1 >= 40", "B2 = 10"),
+        ("total <= 50", "B1 >= 40", "B2 >= 10"),
+    ):
+        optimum = optimise(problem_of(dims, iteration, *constraints, prices=PRICES))
+        assert optimum.bandwidths == (40, 10)
+        assert 0 <= optimum.gap <= 1e-6
+    tight = problem_of(dims, iteration, prices=PRICES, minimum=Fraction(1, 100))
+    for objective in Objective:
+        optimum = optimise(replace(tight, constraints=(cheapest,), objective=objective))
+        assert optimum.bandwidths == (Fraction(1, 100), Fraction(1, 100))
+        assert 0 <= optimum.gap <= 1e-6

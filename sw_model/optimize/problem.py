@@ -148,6 +148,7 @@ def optimise(problem: Problem) -> Optimum:
     tops = _tops(problem, rows)
     # The mean of the points that are farthest out is well inside.
     centre = tuple(sum((t[d] for t in tops), Fraction(0)) / count for d in range(count))
+    rows = [_with_implied_equality(row, rows, centre) for row in rows]
     model = TimeModel(problem.network, problem.scheduling)
     tasks = problem.tasks
     demands = list(dict.fromkeys(d for task in tasks for d in task.iteration.demands()))
@@ -158,7 +159,9 @@ def optimise(problem: Problem) -> Optimum:
     for _ in range(_ROUNDS):
         program = _program(problem, demands, model, rows, tops, centre)
         point, multipliers = solve_conic(program)
-        bound = max(bound, lower_bound(program, multipliers))
+        # Nor is anything better than all variables at their ends: every time falls with each.
+        ends = program.value([highest for _, highest in program.ranges])
+        bound = max(bound, lower_bound(program, multipliers), ends)
         if problem.objective is Objective.PERF_PER_COST:
             point = tuple(y / point[-1] for y in point[:-1])
         rounded = [Fraction(round(b / float(_STEP)) * _STEP) for b in point]
@@ -224,15 +227,26 @@ def _tops(problem: Problem, rows: Sequence[Row]) -> list[tuple[Fraction, ...]]:
         try:
             top = maximise([Fraction(i == d) for i in range(count)], rows)
         except UnboundedError:
-            where = problem.constraints[0].path if problem.constraints else None
-            raise InputError(
+            message = (
                 f"the constraints must limit every bandwidth, but B{d + 1} can grow for ever: add "
-                f"one such as '{' + '.join(f'B{i + 1}' for i in range(count))} <= 100'",
-                path=where,
-            ) from None
+                f"one such as '{' + '.join(f'B{i + 1}' for i in range(count))} <= 100'"
+            )
+            if problem.constraints:
+                raise problem.constraints[0].error(message) from None
+            raise InputError(message) from None
         assert top is not None
         tops.append(top)
     return tops
+
+
+def _with_implied_equality(row: Row, rows: Sequence[Row], centre: Sequence[Fraction]) -> Row:
+    """``row``, as an equality where the others leave it no slack: a solver that walks through the
+    interior needs one."""
+    if row.equal or not replace(row, equal=True).holds(centre):
+        return row
+    lowest = maximise([-c for c in row.coefficients], rows)
+    assert lowest is not None
+    return replace(row, equal=replace(row, equal=True).holds(lowest))
 
 
 def _program(

@@ -16,7 +16,7 @@ Groups fill the network from inside: TP, PP, then DP.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from fractions import Fraction
 
 from sw_model.collective.plan import Operation
@@ -42,6 +42,9 @@ __all__ = ["STATE_BYTES", "DividedModel", "Division", "divisions", "fixed_divisi
 
 #: Bytes of weights, gradients and Adam's states for a parameter (ZeRO, SC 2020, section 3.1).
 STATE_BYTES = 16
+
+
+_SHAPE = tuple(f.name for f in fields(Block) if f.name not in ("name", "layer"))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -139,11 +142,18 @@ class Division:
             return Demand(Operation.ALL_REDUCE, size * elements, groups[0])
 
         forward, passes = [], []
+        known: dict[tuple[object, ...], tuple[Step, BackwardPass]] = {}
         for number, block in enumerate(stage):
+            later = not first or number > 0
+            # Layers that repeat differ by name and number only.
+            key = (*(getattr(block, name) for name in _SHAPE), block.first and not later)
+            if key in known:
+                forward.append(known[key][0])
+                passes.append(known[key][1])
+                continue
             compute = machine.pass_ns(block, samples, tensor)
             there = reduce(block.forward_reduced)
             forward.append(Step((path(compute, (there, self.divided.forward_comm_count)),)))
-            later = not first or number > 0
             idle = block.first and (tensor > 1 or not later)
             passes.append(
                 BackwardPass(
@@ -153,6 +163,7 @@ class Division:
                     weights=self._gradients((block,) if self._reduced_beside else (), groups[2]),
                 )
             )
+            known[key] = forward[-1], passes[-1]
         return forward + backward_steps(passes, self.divided.overlap)
 
     def _messages(self, stage: int, samples: int, group: Communicator) -> Path:
