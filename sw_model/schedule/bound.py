@@ -28,7 +28,15 @@ from sw_model.collective.plan import Algorithm, Operation
 from sw_model.schedule.phases import Turn, turn_merges
 from sw_model.topology import Dim
 
-__all__ = ["Bound", "Column", "Order", "OrderCosts", "priced_seconds", "solve_bound"]
+__all__ = [
+    "Bound",
+    "Column",
+    "Order",
+    "OrderCosts",
+    "other_columns",
+    "priced_seconds",
+    "solve_bound",
+]
 
 #: Dims of the reduce-scatter half, and of the all-gather half, each in order of the visit.
 Order = tuple[tuple[int, ...], tuple[int, ...]]
@@ -142,6 +150,12 @@ def solve_bound(costs: OrderCosts) -> Bound:
     for k, price in zip(active, exact, strict=True):
         weights_by_dim[k] = price / total
     return Bound(value / total, tuple(weights_by_dim), tuple(columns))
+
+
+def other_columns(costs: OrderCosts, dims: Sequence[int]) -> tuple[Column, ...]:
+    """Shares that reach the bound too, of other orders where there is a choice: of orders that cost
+    the same those are taken that come first in ``dims``, the dims of more than one NPU."""
+    return tuple(_solve(costs, dims, _Pricing(costs, dims))[1])
 
 
 def priced_seconds(costs: OrderCosts, weights: Sequence[Fraction]) -> Fraction:

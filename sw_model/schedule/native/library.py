@@ -23,6 +23,7 @@ from pathlib import Path
 __all__ = ["Found", "Library", "library"]
 
 _SOURCE = Path(__file__).with_name("search.cpp")
+_MODEL = Path(__file__).with_name("model.h")
 _FLAGS = ("-std=c++17", "-O2", "-shared", "-fPIC")
 _PROGRESS = ctypes.CFUNCTYPE(None, ctypes.c_double)
 
@@ -78,6 +79,7 @@ class Library:
         *,
         dims: int,
         orders: Sequence[Sequence[tuple[int, int, int]]],
+        scatters: Sequence[int],
         starts: Sequence[tuple[Sequence[int], Sequence[int], Sequence[Sequence[float]]]],
         budget: int,
         seconds: float,
@@ -91,6 +93,7 @@ class Library:
         Parameters
         ----------
         orders : ops of a chunk of one grain, by number of the order
+        scatters : how many of them come before the all-gather, by order
         starts : (order, grains, factors of each op's time that give its key) by chunk; all of them
             have the same number of chunks, of which empty ones do nothing
         budget : simulated ops
@@ -102,6 +105,7 @@ class Library:
         chunks = len(starts[0][0])
         stride = max(len(ops) for ops in orders)
         stages, dim = array("i", [len(ops) for ops in orders]), array("i")
+        before = array("i", scatters)
         busy, latency = array("q"), array("q")
         for ops in orders:
             padded = [*ops, *[(0, 0, 0)] * (stride - len(ops))]
@@ -120,7 +124,7 @@ class Library:
             dims,
             len(orders),
             stride,
-            *(_pointer(v) for v in (stages, dim, busy, latency)),
+            *(_pointer(v) for v in (stages, before, dim, busy, latency)),
             int(serial),
             len(starts),
             *(_pointer(v) for v in (order, size, factor)),
@@ -148,7 +152,8 @@ def _pointer(values: array) -> ctypes.c_void_p:
 @cache
 def library() -> Library | None:
     """The compiled library, or None where there is no compiler."""
-    key = hashlib.sha256(_SOURCE.read_bytes() + " ".join(_FLAGS).encode()).hexdigest()[:16]
+    sources = b"".join(path.read_bytes() for path in (_SOURCE, _MODEL))
+    key = hashlib.sha256(sources + " ".join(_FLAGS).encode()).hexdigest()[:16]
     root = Path(os.environ.get("ANTIPHON_BUILD") or Path(__file__).resolve().parents[3] / "build")
     path = root / "native" / f"search-{key}.so"
     if not path.exists():

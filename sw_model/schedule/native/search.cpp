@@ -1,138 +1,28 @@
-// The minimal model (sw_model/schedule/minimal.py, which this repeats rule by rule) and a search that
-// uses it as judge. Compiled by sw_model/schedule/native/library.py; plain C interface, no state.
+// A search for schedules with the minimal model as judge. Compiled by
+// sw_model/schedule/native/library.py; plain C interface, no state.
 //
-// Simulated annealing over: the order of dims of each chunk, the size of each chunk, the sequence of
-// chunks, and the key of each op (smaller starts first). All random numbers come from one seed, and
-// the budget is counted in simulated ops, so the result does not depend on the machine.
+// Simulated annealing over: the order of dims of each chunk, the size of each chunk, the sequence
+// of chunks, and the key of each op (smaller starts first). All random numbers come from one seed,
+// and the budget is counted in simulated ops, so the result does not depend on the machine.
 
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <ctime>
+#include <utility>
 #include <vector>
+
+#include "model.h"
 
 namespace {
 
 using std::int64_t;
 using std::uint64_t;
 
-struct Ready {
-    double key;
-    int arrival;
-    int chunk;
-    // For std::*_heap, which keeps the largest on top.
-    bool operator<(const Ready& other) const {
-        return key != other.key ? key > other.key : arrival > other.arrival;
-    }
-};
+using antiphon::kNever;
+using antiphon::Model;
 
-struct Event {
-    int64_t time;
-    int serial;
-    int chunk;
-    bool operator<(const Event& other) const {
-        return time != other.time ? time > other.time : serial > other.serial;
-    }
-};
-
-constexpr int64_t kNever = INT64_MAX;
-
-class Model {
-  public:
-    Model(int chunks, int stride, int dims) : stride_(stride), dims_(dims), at_(chunks) {
-        waiting_.resize(dims);
-        free_at_.resize(dims);
-        serial_.resize(dims);
-        holder_.resize(dims);
-    }
-
-    // Time of the last chunk's end. Ops of chunk i stand at i * stride.
-    int64_t run(int chunks, const int* stages, const int* dim, const int64_t* busy,
-                const int64_t* latency, const double* key) {
-        for (int d = 0; d < dims_; ++d) {
-            waiting_[d].clear();
-            free_at_[d] = kNever;
-        }
-        events_.clear();
-        int arrivals = 0, serial = 0;
-        int64_t now = 0;
-        auto enqueue = [&](int chunk) {
-            const int op = chunk * stride_ + at_[chunk];
-            auto& queue = waiting_[dim[op]];
-            queue.push_back({key[op], arrivals++, chunk});
-            std::push_heap(queue.begin(), queue.end());
-        };
-        for (int chunk = 0; chunk < chunks; ++chunk) {
-            at_[chunk] = 0;
-            if (stages[chunk] > 0) enqueue(chunk);
-        }
-        for (;;) {
-            for (int d = 0; d < dims_; ++d) {
-                auto& queue = waiting_[d];
-                if (free_at_[d] != kNever || queue.empty()) continue;
-                std::pop_heap(queue.begin(), queue.end());
-                const int chunk = queue.back().chunk;
-                queue.pop_back();
-                const int op = chunk * stride_ + at_[chunk];
-                free_at_[d] = now + busy[op];
-                serial_[d] = ++serial;
-                holder_[d] = chunk;
-                if (latency[op] != 0) {
-                    holder_[d] = -1;
-                    events_.push_back({now + busy[op] + latency[op], serial, chunk});
-                    std::push_heap(events_.begin(), events_.end());
-                }
-            }
-            // What comes next, by time and then by start; all of one time before anything starts.
-            int64_t next = kNever;
-            for (;;) {
-                int which = -1;
-                int64_t time = kNever;
-                int first = 0;
-                for (int d = 0; d < dims_; ++d) {
-                    if (free_at_[d] < time || (free_at_[d] == time && time != kNever &&
-                                               serial_[d] < first)) {
-                        time = free_at_[d];
-                        first = serial_[d];
-                        which = d;
-                    }
-                }
-                bool from_event = false;
-                if (!events_.empty()) {
-                    const Event& event = events_.front();
-                    if (event.time < time || (event.time == time && event.serial < first)) {
-                        time = event.time;
-                        from_event = true;
-                    }
-                }
-                if (time == kNever) {
-                    if (next == kNever) return now;
-                    break;
-                }
-                if (next != kNever && time != next) break;
-                next = now = time;
-                int chunk;
-                if (from_event) {
-                    chunk = events_.front().chunk;
-                    std::pop_heap(events_.begin(), events_.end());
-                    events_.pop_back();
-                } else {
-                    chunk = holder_[which];
-                    free_at_[which] = kNever;
-                }
-                if (chunk >= 0 && ++at_[chunk] < stages[chunk]) enqueue(chunk);
-            }
-        }
-    }
-
-  private:
-    int stride_, dims_;
-    std::vector<int> at_;
-    std::vector<std::vector<Ready>> waiting_;
-    std::vector<int64_t> free_at_;
-    std::vector<int> serial_, holder_;
-    std::vector<Event> events_;
-};
+constexpr int kTries = 3;  // of the best starts
 
 class Random {
   public:
@@ -151,8 +41,9 @@ class Random {
 };
 
 struct Orders {
-    int count, stride;
+    int count, stride, dims;
     const int* stages;
+    const int* scatters;  // stages before the all-gather
     const int* dim;
     const int64_t* busy;  // of one grain
     const int64_t* latency;
@@ -161,10 +52,16 @@ struct Orders {
 
 using Progress = void (*)(double);
 
+// Where keys come from. With the last four both halves of the chunks are planned by a simple rule,
+// the all-gathers backwards in time from the end, so that the end is as full as the beginning; an
+// op's key is its planned beginning.
+enum Rule { kFactors, kFirst, kLongest, kShortest, kChunk, kRules };
+
 struct State {
     std::vector<int> order;
     std::vector<int64_t> size;
     std::vector<double> factor;  // of the op's time, which gives its key
+    int rule = kFactors;         // or the rule by which `Search::plan` finds the keys
     // What follows from them.
     std::vector<int> stages, dim;
     std::vector<int64_t> busy, latency;
@@ -196,13 +93,24 @@ class Search {
     Search(int chunks, int dims, const Orders& orders, uint64_t seed, double seconds,
            int64_t budget, Progress progress)
         : chunks_(chunks), orders_(orders), random_(seed), model_(chunks, orders.stride, dims),
-          began_(std::clock()), seconds_(seconds), budget_(budget), progress_(progress) {}
+          began_(std::clock()), seconds_(seconds), budget_(budget), progress_(progress),
+          half_(chunks, orders.stride), begins_(chunks * orders.stride) {}
 
-    int64_t judge(const State& state) {
-        for (int chunk = 0; chunk < chunks_; ++chunk) spent_ += state.stages[chunk];
+    int64_t judge(State& state, int64_t cutoff = kNever) {
         ++judged_;
-        return model_.run(chunks_, state.stages.data(), state.dim.data(), state.busy.data(),
-                          state.latency.data(), state.key.data());
+        if (state.rule != kFactors) {
+            if (overloaded(state, cutoff)) {
+                spent_ += orders_.stride;
+                return kNever;
+            }
+            plan(state);
+        }
+        const int64_t end =
+            model_.run(chunks_, state.stages.data(), state.dim.data(), state.busy.data(),
+                       state.latency.data(), state.key.data(), cutoff);
+        // What is dropped at once is not free either: a chunk's worth of ops.
+        spent_ += model_.started() + orders_.stride;
+        return end;
     }
 
     // Improve ``state`` in place with ``budget`` ops; the best that was seen goes to ``best``.
@@ -220,9 +128,9 @@ class Search {
             }
             touched_.clear();
             if (!move(state)) continue;
-            const int64_t now = judge(state);
-            const double worse = static_cast<double>(now - value);
-            if (worse <= 0 || worse < -temperature * std::log(1.0 - random_.uniform())) {
+            const double slack = -temperature * std::log(1.0 - random_.uniform());
+            const int64_t now = judge(state, value + static_cast<int64_t>(slack));
+            if (now <= value + static_cast<int64_t>(slack)) {
                 value = now;
                 if (value < best_value) {
                     best_value = value;
@@ -238,7 +146,81 @@ class Search {
     int64_t judged() const { return judged_; }
     bool late() const { return late_; }
 
+    // Keep the keys that a rule has found, as factors that can be changed one by one.
+    void settle(State& state) const {
+        if (state.rule == kFactors) return;
+        state.rule = kFactors;
+        for (int chunk = 0; chunk < chunks_; ++chunk) {
+            for (int s = 0; s < state.stages[chunk]; ++s) {
+                const int op = chunk * orders_.stride + s;
+                const double time = static_cast<double>(std::max<int64_t>(1, state.busy[op]));
+                state.factor[op] = state.key[op] / time;
+            }
+            state.derive(chunk, orders_);
+        }
+    }
+
   private:
+    bool overloaded(const State& state, int64_t cutoff) {
+        loads_.assign(orders_.dims, 0);
+        for (int chunk = 0; chunk < chunks_; ++chunk) {
+            for (int s = 0; s < state.stages[chunk]; ++s) {
+                const int op = chunk * orders_.stride + s;
+                loads_[state.dim[op]] += state.busy[op];
+            }
+        }
+        return *std::max_element(loads_.begin(), loads_.end()) > cutoff;
+    }
+
+    // Simulate one half of every chunk by the state's rule; the times that its ops begin at go to
+    // ``begins_``, where the half's op s of chunk c stands at c * stride + s.
+    int64_t simulate_half(const State& state, bool gathers) {
+        for (int c = 0; c < chunks_; ++c) {
+            const int chunk = gathers ? chunks_ - 1 - c : c;
+            const int cut = std::min(orders_.scatters[state.order[chunk]], state.stages[chunk]);
+            const int first = gathers ? state.stages[chunk] - 1 : 0;
+            half_.stages[c] = gathers ? state.stages[chunk] - cut : cut;
+            for (int s = 0; s < half_.stages[c]; ++s) {
+                const int from = chunk * orders_.stride + (gathers ? first - s : s);
+                const int to = c * orders_.stride + s;
+                const double time = static_cast<double>(state.busy[from]);
+                half_.dim[to] = state.dim[from];
+                half_.busy[to] = state.busy[from];
+                half_.latency[to] = state.latency[from];
+                half_.key[to] = state.rule == kFirst     ? 0.0
+                                : state.rule == kLongest ? -time
+                                : state.rule == kChunk   ? static_cast<double>(c)
+                                                         : time;
+            }
+        }
+        const int64_t end = model_.run(chunks_, half_.stages.data(), half_.dim.data(),
+                                       half_.busy.data(), half_.latency.data(), half_.key.data(),
+                                       kNever, begins_.data());
+        spent_ += model_.started();
+        return end;
+    }
+
+    void plan(State& state) {
+        const int64_t scattered = simulate_half(state, false);
+        for (int chunk = 0; chunk < chunks_; ++chunk) {
+            const int cut = std::min(orders_.scatters[state.order[chunk]], state.stages[chunk]);
+            for (int s = 0; s < cut; ++s) {
+                const int op = chunk * orders_.stride + s;
+                state.key[op] = static_cast<double>(begins_[op]);
+            }
+        }
+        const int64_t end = scattered + simulate_half(state, true);
+        for (int chunk = 0; chunk < chunks_; ++chunk) {
+            const int cut = std::min(orders_.scatters[state.order[chunk]], state.stages[chunk]);
+            const int mirrored = (chunks_ - 1 - chunk) * orders_.stride;
+            for (int s = cut; s < state.stages[chunk]; ++s) {
+                const int op = chunk * orders_.stride + s;
+                const int64_t begun = begins_[mirrored + state.stages[chunk] - 1 - s];
+                state.key[op] = static_cast<double>(end - begun - state.busy[op]);
+            }
+        }
+    }
+
     bool out_of_time() {
         const double used = static_cast<double>(std::clock() - began_) / CLOCKS_PER_SEC;
         late_ = used > seconds_;
@@ -294,6 +276,7 @@ class Search {
             state.derive(b, orders_);
             return true;
         }
+        if (state.rule != kFactors) return resize(state, a);
         if (state.stages[a] == 0) return false;
         save(state, a);
         double& factor = state.factor[a * orders_.stride + random_.below(state.stages[a])];
@@ -331,6 +314,8 @@ class Search {
     int64_t spent_ = 0, judged_ = 0;
     bool late_ = false;
     std::vector<Saved> touched_;
+    State half_;  // only what follows from orders and sizes
+    std::vector<int64_t> begins_, loads_;
 };
 
 }  // namespace
@@ -344,13 +329,16 @@ int64_t antiphon_run(int chunks, int stride, int dims, const int* stages, const 
 }
 
 // starts: ``starts`` states one after another; the result replaces the first of them, with keys in
-// place of factors. progress: gets the share that is done now and then, or is null. figures: judged states, spent ops, 1 where the time was up.
+// place of factors. progress: gets the share that is done now and then, or is null. figures: judged
+// states, spent ops, 1 where the time was up.
 int64_t antiphon_search(int chunks, int dims, int order_count, int stride, const int* stages,
-                        const int* dim, const int64_t* busy, const int64_t* latency, int serial,
-                        int starts, int* start_order, int64_t* start_size, double* start_factor,
-                        int64_t budget, double seconds, uint64_t seed, int64_t target,
-                        Progress progress, int64_t* figures) {
-    const Orders orders{order_count, stride, stages, dim, busy, latency, serial != 0};
+                        const int* scatters, const int* dim, const int64_t* busy,
+                        const int64_t* latency, int serial, int starts, int* start_order,
+                        int64_t* start_size, double* start_factor, int64_t budget,
+                        double seconds, uint64_t seed, int64_t target, Progress progress,
+                        int64_t* figures) {
+    const Orders orders{order_count, stride, dims,    stages,     scatters,
+                        dim,         busy,   latency, serial != 0};
     Search search(chunks, dims, orders, seed, seconds, budget, progress);
     std::vector<std::pair<int64_t, State>> states;
     for (int i = 0; i < starts; ++i) {
@@ -359,16 +347,21 @@ int64_t antiphon_search(int chunks, int dims, int order_count, int stride, const
         std::copy_n(start_size + i * chunks, chunks, state.size.begin());
         std::copy_n(start_factor + i * chunks * stride, chunks * stride, state.factor.begin());
         for (int chunk = 0; chunk < chunks; ++chunk) state.derive(chunk, orders);
-        const int64_t value = search.judge(state);
-        states.emplace_back(value, std::move(state));
+        for (int rule = kFactors; rule < kRules; ++rule) {
+            state.rule = rule;
+            const int64_t value = search.judge(state);
+            const auto place =
+                std::upper_bound(states.begin(), states.end(), value,
+                                 [](int64_t v, const auto& kept) { return v < kept.first; });
+            if (place - states.begin() >= kTries) continue;
+            states.insert(place, {value, state});
+            if (states.size() > kTries) states.pop_back();
+        }
     }
-    std::stable_sort(states.begin(), states.end(),
-                     [](const auto& a, const auto& b) { return a.first < b.first; });
     State best = states.front().second;
     int64_t best_value = states.front().first;
     // A first try from each of the best starts, then all the rest from the best that they found.
-    const int tries = std::min<int>(3, starts);
-    for (int i = 0; i < tries && best_value > target && !search.late(); ++i) {
+    for (size_t i = 0; i < states.size() && best_value > target && !search.late(); ++i) {
         State state = states[i].second, found = state;
         int64_t found_value = states[i].first;
         search.anneal(state, found_value, budget / 10, 3e-3, 1e-4, found, found_value, target);
@@ -379,8 +372,9 @@ int64_t antiphon_search(int chunks, int dims, int order_count, int stride, const
     }
     double hot = 2e-3;
     int64_t left = budget - search.spent();
-    int rounds = 3;
-    for (; rounds > 0 && left > 0 && best_value > target && !search.late(); --rounds) {
+    for (int rounds = 3; rounds > 0 && left > 0 && best_value > target && !search.late();
+         --rounds) {
+        if (rounds < 3) search.settle(best);
         State state = best;
         search.anneal(state, best_value, left / rounds, hot, 1e-5, best, best_value, target);
         hot *= 0.6;
