@@ -115,10 +115,16 @@ def test_tables_for_people(folder, antiphon):
 
 def test_one_warning_for_keys_without_effect(folder, antiphon):
     write(folder, *[[compute(0, 5)]] * 2)
-    (folder / "s.json").write_text('{"boost-mode": 1, "L": 3}')
+    (folder / "s.json").write_text('{"boost-mode": 1,\n"L": 3, "endpoint-delay": 10}')
     status, _, err = antiphon("run", "--workload", "w", "--network", "n.yml", "--system", "s.json")
     assert status == 0
-    assert err == "antiphon: warning: s.json: without effect here: boost-mode, L\n"
+    warning = "antiphon: warning: s.json:{}: {} has no effect with {} semantics\n"
+    ours = [(1, "boost-mode"), (2, "L"), (2, "endpoint-delay")]
+    assert err == "".join(warning.format(*key, "antiphon") for key in ours)
+    arguments = ("--network", "n.yml", "--system", "s.json", "--semantics", "astra-sim")
+    status, _, err = antiphon("run", "--workload", "w", *arguments)
+    assert status == 0
+    assert err == "".join(warning.format(*key, "astra-sim") for key in ours[:2])
 
 
 def test_a_warning_for_a_message_that_nobody_receives(folder, antiphon):
@@ -335,7 +341,7 @@ def test_goldens_by_the_collective_command(antiphon, tmp_path, network, system, 
         *("--semantics", semantics, "--json", "-"),
     )
     assert (status, json.loads(out)["time_ns"]) == (0, golden)
-    assert err.endswith("without effect here: boost-mode\n")
+    assert err.endswith(f"boost-mode has no effect with {semantics} semantics\n")
     assert err.count("\n") == 1
 
 

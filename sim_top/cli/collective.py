@@ -135,7 +135,7 @@ def run(arguments: argparse.Namespace, output: Output) -> bool:
         from sw_model.astra.system import read_system
 
         system = read_system(arguments.system)
-        warn_of_keys(system)
+        warn_of_keys(system, semantics)
     if semantics != "antiphon":
         if endpoint != "ideal":
             raise InputError("--endpoint is for the semantics antiphon, not for astra-sim")

@@ -134,7 +134,7 @@ def _replay(prepared: Prepared, arguments: argparse.Namespace, output: Output) -
     system = None
     if arguments.system is not None:
         system = read_system(arguments.system)
-        warn_of_keys(system)
+        warn_of_keys(system, semantics.value)
     schedule = schedule_of(
         system,
         scheduler=arguments.scheduler,

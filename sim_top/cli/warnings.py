@@ -16,7 +16,7 @@ def warn(message: str) -> None:
     sys.stderr.write(f"antiphon: warning: {message}\n")
 
 
-def warn_of_keys(system: SystemConfig) -> None:
-    """One warning for all keys of a system file that are known and change nothing here."""
-    if system.without_effect:
-        warn(f"{system.path}: without effect here: {', '.join(system.without_effect)}")
+def warn_of_keys(system: SystemConfig, semantics: str) -> None:
+    """One warning for each key of a system file that is known and changes nothing here."""
+    for key in system.without_effect(semantics):
+        warn(f"{system.path}:{system.lines[key]}: {key} has no effect with {semantics} semantics")

@@ -1,7 +1,7 @@
 """Reader of ASTRA-sim's system json.
 
 Every key of ASTRA-sim 2.0, and the scheduling keys of 1.0, is known. A key that has no effect here
-is named in `SystemConfig.without_effect`; an unknown key is refused with the nearest known one.
+is told by `SystemConfig.without_effect`; an unknown key is refused with the nearest known one.
 
 ``baseline`` stands for three things in these files; here they have three names: the full
 all-reduce on every dim (`AllReduceShape.FULL_PER_DIM`, key ``collective-optimization``), the
@@ -96,7 +96,7 @@ class SystemConfig:
     dim_order, op_order : scheduling within a collective
     custom : per operation, prefix of the traces that are its algorithm
     custom_of_node : the same for single nodes, by number
-    without_effect : keys of the file that change nothing here
+    lines : of the keys of the file
     path : for messages
     """
 
@@ -114,8 +114,14 @@ class SystemConfig:
     op_order: OpOrder = OpOrder.FIFO
     custom: Mapping[Operation, Path] = field(default_factory=dict)
     custom_of_node: Mapping[int, Path] = field(default_factory=dict)
-    without_effect: tuple[str, ...] = ()
+    lines: Mapping[str, int] = field(default_factory=dict, compare=False)
     path: str = ""
+
+    def without_effect(self, semantics: str) -> tuple[str, ...]:
+        """The keys of the file that change nothing here, by the name of whose rules are followed:
+        antiphon, astra-sim or astra-sim-aware."""
+        idle = _IDLE_IN_OURS if semantics == "antiphon" else _IDLE_IN_ASTRA_SIM
+        return tuple(key for key in self.lines if key in _WITHOUT_EFFECT or key in idle)
 
     def check_dims(self, dims: int) -> None:
         """Refuse lists of algorithms that are not one for each dim of the network.
@@ -212,6 +218,10 @@ _WITHOUT_EFFECT: dict[str, Reader] = {
     "G": Number(above=None),
 }
 
+#: Keys that only the other rules know (docs/semantics.md).
+_IDLE_IN_OURS = ("endpoint-delay", "active-chunks-per-dimension", "collective-optimization")
+_IDLE_IN_ASTRA_SIM = ("inter-dimension-scheduling", "intra-dimension-scheduling")
+
 _KEYS = (
     Key("scheduling-policy", Choice({p.value: p for p in CollectivePolicy}), "", field="policy"),
     Key("endpoint-delay", Whole(0), "ns", field="endpoint_delay"),
@@ -240,7 +250,7 @@ _KEYS = (
 
 
 def _build(**values: Any) -> SystemConfig:
-    ignored = tuple(name for name in values if name in _WITHOUT_EFFECT)
+    ignored = [name for name in values if name in _WITHOUT_EFFECT]
     algorithms = {op: values.pop(name) for name, op in _OPERATIONS.items() if name in values}
     custom = {
         op: values.pop(f"{name}-custom")
@@ -252,12 +262,10 @@ def _build(**values: Any) -> SystemConfig:
     roofline = values.pop("roofline-enabled", False)
     if roofline and not ("peak_performance" in values and "local_memory_bandwidth" in values):
         raise ValueError("roofline-enabled needs peak-perf and local-mem-bw")
-    return SystemConfig(
-        algorithms=algorithms, custom=custom, roofline=roofline, without_effect=ignored, **values
-    )
+    return SystemConfig(algorithms=algorithms, custom=custom, roofline=roofline, **values)
 
 
-SYSTEM = Record(_build, _KEYS)
+SYSTEM = Record(_build, _KEYS, located=True)
 
 
 def read_system(path: str | PathLike[str], text: str | None = None) -> SystemConfig:
