@@ -120,5 +120,5 @@ def test_refused():
     message = "torus must be three sizes of at least 2, not (4, 1, 4)"
     with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
         replace(platform, torus=(4, 1, 4))
-    with pytest.raises(ValueError, match="^found must have a design$"):
+    with pytest.raises(ValueError, match=r"^found must have a design$"):
         knee([])
