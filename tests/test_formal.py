@@ -1,0 +1,191 @@
+"""Proofs of small blocks, and that each of them fails on a faulty design."""
+
+import re
+
+import pytest
+from amaranth.hdl import Assert, Cover, Signal
+from amaranth.lib.wiring import In
+
+import rtl.common.fifo
+import rtl.fred.micro_switch
+import rtl.link.receiver
+from sim_top.simulator.toolchain import BuildError
+from testbenches.formal.fifo import FifoIsAQueue
+from testbenches.formal.link import ReceiverReturnsCredits
+from testbenches.formal.micro_switch import SMALL_ADDER, MicroSwitchComputesItsMode
+from testbenches.formal.property import Property
+from testbenches.formal.prove import ProofError, prove
+from tests.mutants import mutant
+
+
+class Counter(Property):
+    """For the runner's own tests: counts to ``limit``, and says that it stays below ``claim``."""
+
+    def __init__(self, *, limit=5, claim=6, reach=5, path=None):
+        self.limit, self.claim, self.reach, self.path = limit, claim, reach, path
+        super().__init__({"step": In(1)})
+
+    def state(self, m):
+        count = Signal(4)
+        with m.If(self.step & (count < self.limit)):
+            m.d.sync += count.eq(count + 1)
+        m.d.comb += [Assert(count < self.claim), Cover(count == self.reach)]
+        if self.path:
+            m.d.comb += Assert(self.probe(m, self.path, 4) == count)
+
+
+def test_a_proof_says_what_it_has_shown():
+    proof = prove(Counter(path="count"), mode="bmc", depth=8)
+    assert (proof.mode, proof.depth) == ("bmc", 8)
+    assert "Checking assertions in step 7" in proof.log
+
+
+@pytest.mark.parametrize(
+    ("changes", "mode", "depth", "message"),
+    [
+        ({"limit": 6}, "bmc", 8, r"fails: \S*test_formal.py:\d+"),
+        ({"reach": 6}, "cover", 9, r"not reached: \S*test_formal.py:\d+"),
+        # From 7, which cannot be reached but is not excluded, a step leads out.
+        ({"limit": 8, "claim": 8}, "prove", 2, r"the induction does not close: .*py:\d+\S*"),
+    ],
+)
+def test_what_does_not_hold_is_named(changes, mode, depth, message):
+    with pytest.raises(ProofError, match=rf"^{message}; see \S+$"):
+        prove(Counter(**changes), mode=mode, depth=depth)
+
+
+def test_a_probe_that_names_nothing_is_an_error():
+    with pytest.raises(BuildError, match=r"parse set rhs expression .*nowhere"):
+        prove(Counter(path="nowhere"), mode="bmc", depth=2)
+
+
+def test_the_mode_must_be_known():
+    message = "mode must be one of ('prove', 'bmc', 'cover'), not 'live'"
+    with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
+        prove(Counter(), mode="live", depth=2)
+
+
+def proved(wrapper, depth, covered):
+    prove(wrapper, mode="prove", depth=depth)
+    prove(wrapper, mode="cover", depth=covered)
+
+
+# The stream buffer
+
+
+def fifo(module, depth, shape=2):
+    return FifoIsAQueue(module.StreamFifo(shape=shape, depth=depth))
+
+
+@pytest.mark.parametrize(
+    "depth", [3, *(pytest.param(d, marks=pytest.mark.full) for d in (1, 2, 4, 5, 8))]
+)
+def test_a_stream_fifo_is_a_queue(depth):
+    proved(fifo(rtl.common.fifo, depth), 2, 2 * depth + 2)
+
+
+FIFO_FAULTS = [
+    ("(pop & (level == 1))", "(pop & (level == 2))"),
+    ("m.d.sync += came_directly.eq(direct)", "m.d.sync += came_directly.eq(1)"),
+    ("with m.If(push != pop):", "with m.If(push | pop):"),
+    ("level != self.depth)", "level != self.depth - 1)"),
+    ("write.en.eq(push & ~direct)", "write.en.eq(push & (level != 2))"),
+]
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [FIFO_FAULTS[0], *(pytest.param(*fault, marks=pytest.mark.full) for fault in FIFO_FAULTS[1:])],
+)
+def test_a_faulty_stream_fifo_is_none(old, new):
+    with pytest.raises(ProofError, match=r"^fails: "):
+        prove(fifo(mutant("rtl.common.fifo", old, new), 3), mode="bmc", depth=9)
+
+
+# Credits
+
+
+def receiver(module=rtl.link.receiver, depth=3):
+    return ReceiverReturnsCredits(module.LinkReceiver(flit_bytes=16, depth=depth))
+
+
+@pytest.mark.parametrize(
+    "depth", [3, *(pytest.param(d, marks=pytest.mark.full) for d in (1, 2, 8))]
+)
+def test_an_input_buffer_never_overflows_and_returns_its_credits(depth):
+    proved(receiver(depth=depth), 2, 2 * depth + 4)
+
+
+RECEIVER_FAULTS = [
+    ("credit[c].eq(o.valid & o.ready)", "credit[c].eq(o.ready)"),
+    ("credit[c].eq(o.valid & o.ready)", "credit[c].eq(buffer.i.valid)"),
+]
+
+
+@pytest.mark.full
+@pytest.mark.parametrize(("old", "new"), RECEIVER_FAULTS)
+def test_a_faulty_input_buffer_does(old, new):
+    with pytest.raises(ProofError, match=r"^fails: "):
+        prove(receiver(mutant("rtl.link.receiver", old, new)), mode="bmc", depth=9)
+
+
+# The micro-switches
+
+
+def micro_switch(kind, copies=3, adder_depth=1, module=rtl.fred.micro_switch):
+    adder = {**SMALL_ADDER, "adder_depth": adder_depth}
+    size = {"middle_copies": copies, "flit_bytes": SMALL_ADDER["flit_bytes"]}
+    design = {
+        "R": lambda: module.ReduceSwitch(middle_copies=copies, **adder),
+        "D": lambda: module.DistributeSwitch(**size),
+        "RD": lambda: module.ReduceDistributeSwitch(**adder),
+        "demux": lambda: module.Demultiplexer(adder_depth=adder_depth, **size),
+        "mux": lambda: module.Multiplexer(**size),
+    }[kind]()
+    return MicroSwitchComputesItsMode(kind, design), design.latency
+
+
+@pytest.mark.parametrize(
+    ("kind", "copies", "adder_depth"),
+    [
+        ("R", 2, 1),
+        *(
+            pytest.param(kind, copies, adder_depth, marks=pytest.mark.full)
+            for kind, copies, adder_depth in [
+                ("R", 3, 2), ("R", 5, 1), ("R", 2, 3), ("RD", 2, 1), ("RD", 2, 2), ("RD", 2, 3),
+                ("D", 2, 1), ("D", 3, 1), ("D", 5, 1), ("demux", 2, 1), ("demux", 3, 2),
+                ("mux", 2, 1), ("mux", 5, 1),
+            ]
+        ),
+    ],
+)  # fmt: skip
+def test_a_micro_switch_computes_its_mode(kind, copies, adder_depth):
+    wrapper, latency = micro_switch(kind, copies, adder_depth)
+    proved(wrapper, latency + 1, latency + 1)
+
+
+MICRO_SWITCH_FAULTS = [
+    # a way that is one off, a lost and a doubled flit, a header that is summed, a mode too early
+    ("R", "side == way + 1", "side == way"),
+    ("R", "with m.If(around[0].valid & around[1].valid):", "with m.If(around[0].valid):"),
+    ("RD", "CentreMode.ADD_BOTH: (both, both)", "CentreMode.ADD_BOTH: (both, first)"),
+    ("RD", "CentreMode.CROSS: (second, first)", "CentreMode.CROSS: (second, second)"),
+    ("RD", "with m.If(~around[0].flit.head):", "with m.If(1):"),
+    ("RD", "chosen = register", "chosen = source"),
+    ("D", "self.mode[side], output,", "self.mode[0], output,"),
+    ("demux", "mode = register", "mode = self.mode"),
+]
+
+
+@pytest.mark.parametrize(
+    ("kind", "old", "new"),
+    [
+        MICRO_SWITCH_FAULTS[0],
+        *(pytest.param(*fault, marks=pytest.mark.full) for fault in MICRO_SWITCH_FAULTS[1:]),
+    ],
+)
+def test_a_faulty_micro_switch_does_not(kind, old, new):
+    faulty = mutant("rtl.fred.micro_switch", old, new)
+    wrapper, latency = micro_switch(kind, module=faulty)
+    with pytest.raises(ProofError, match=r"^fails: "):
+        prove(wrapper, mode="bmc", depth=latency + 2)
