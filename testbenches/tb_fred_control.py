@@ -43,16 +43,17 @@ def everyone() -> Flow:
 async def every_input_reaches_every_output_in_time(dut: Any) -> None:
     """One cycle less than data, and one flit per cycle."""
     bench = await start(dut)
+    flits = 1 + _GIVEN["control_bytes"] // _GIVEN["flit_bytes"]
     for source in range(PORTS):
         for destination in range(PORTS):
             bench.forget()
             bench.expected.clear()
-            bench.control(source, destination, 48)
+            bench.control(source, destination, _GIVEN["control_bytes"])
             await bench.finish(settle=5)
             receiver = bench.receivers[destination]
             assert set(receiver.channels) == {CONTROL}
             assert receiver.cycles[0] - bench.senders[source].cycles[0] == bench.latency - 1
-            assert receiver.cycles[-1] - receiver.cycles[0] == 3
+            assert receiver.cycles[-1] - receiver.cycles[0] == flits - 1
     assert not bench.errors()
     assert int(dut.switchovers.value) == 0
 

@@ -117,6 +117,15 @@ def test_all_data_types_and_operators():
     )
 
 
+def test_reset_of_a_switch_with_one_channel():
+    run(
+        testcase="reset_in_the_middle",
+        classes=(DP,),
+        input_depth=24,
+        output_credits=40,
+    )
+
+
 def test_two_classes_and_control_on_verilator():
     run(
         simulator="verilator",
@@ -131,7 +140,7 @@ CONTROL_OPTIONS = {
     "classes": (DP, CONTROL),
     "input_depth": 24,
     "output_credits": (40, 10),
-    "control_bytes": 48,
+    "control_bytes": 128,
 }
 
 

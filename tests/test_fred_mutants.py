@@ -73,7 +73,7 @@ CONTROL_FAULTS = [
     ("(self.claim[o] | ~self.data[o])", "1", "random_control_and_data_under_stalls"),
     ("Mux((asks & after).any(), asks & after, asks)", "asks",
      "inputs_of_one_output_take_turns"),
-    ("depth=self.delay + 1", "depth=self.delay", "permutations_run_at_the_same_time"),
+    ("depth=self.delay + 1", "depth=self.delay", "every_input_reaches_every_output_in_time"),
     ("with m.If(go & flit.last):", "with m.If(go):", "every_input_reaches_every_output_in_time"),
     ("serving[p].eq(1), throwing[p].eq(discard)", "serving[p].eq(1), throwing[p].eq(0)",
      "faulty_control_packets_are_reported_and_thrown_away"),
