@@ -160,7 +160,8 @@ class RecordCompiler:
             if slot[0] == "load":
                 load = plan.loads[slot[1]]
                 pieces = load_pieces(plan, load.chunk, self.rank)
-                records += self._pieces(plan, pieces, load.destination, Load, source, {})
+                extra = {"collective": collective}
+                records += self._pieces(plan, pieces, load.destination, Load, source, extra)
             elif slot[0] == "op":
                 self._op(plan, slot[1], slot[2], collective, records)
             else:

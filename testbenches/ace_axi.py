@@ -21,6 +21,7 @@ from cocotbext.axi import (
     AxiStreamSource,
 )
 
+from rtl.ace.status import CompletionStatus
 from rtl.axi.register_map import Register, registers
 from testbenches.axi_monitor import AxiMonitor
 
@@ -52,6 +53,7 @@ class AxiEngine:
     def __init__(self, dut: Any, rank: int, *, dims: int, expected: Mapping[str, int]) -> None:
         prefix = f"r{rank}"
         clocked = (dut.clk, dut.rst)
+        self.clk = dut.clk
         self.rank = rank
         self.interrupt = getattr(dut, f"{prefix}_irq")
         self.memory = AxiRam(
@@ -59,7 +61,7 @@ class AxiEngine:
         )
         self.host = AxiLiteMaster(AxiLiteBus.from_prefix(dut, f"{prefix}_s_axi"), *clocked)
         self.monitor = AxiMonitor(dut, f"{prefix}_m_axi", dict(expected))
-        self.table: dict[str, Register] = {r.name: r for r in registers(dims=dims)}
+        self.table: dict[str, Register] = {r.name: r for r in registers(dims=dims, regions=4)}
         self.accesses = {"read": 0, "write": 0}
         self.sinks: dict[str, AxiStreamSink] = {}
         self.sources: dict[str, AxiStreamSource] = {}
@@ -118,6 +120,23 @@ class AxiEngine:
         """The fields of a register."""
         value = await self.read(name, number)
         return {f.name: value >> f.low & ((1 << f.width) - 1) for f in self.table[name].fields}
+
+    async def region(self, number: int, first: int, flits: int, *, access: int = 3) -> None:
+        """Register a memory region; bit 0 of ``access`` lets the engine read it, bit 1 write."""
+        await self.write("REGION_BASE", first, number)
+        await self.write("REGION_LIMIT", first + flits - 1, number)
+        await self.write("REGION_ACCESS", access, number)
+
+    async def open_memory(self) -> None:
+        """Let the engine touch all of its memory."""
+        await self.region(0, 0, MEMORY_BYTES // 16)
+
+    async def completion(self, cycles: int = 50_000) -> tuple[int, CompletionStatus]:
+        """Wait for the interrupt and take a completion: collective and status."""
+        await self.interrupted(cycles, self.clk)
+        fields = await self.fields("COMPLETION")
+        assert fields["valid"] == 1
+        return fields["collective"], CompletionStatus(fields["status"])
 
     async def interrupted(self, cycles: int, clk: Any) -> None:
         """Wait for the interrupt, without looking at anything else."""

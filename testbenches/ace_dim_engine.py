@@ -29,7 +29,7 @@ class _Signals(Part):
         self.buffers: dict[str, list[int]] = {"fill": [], "release": []}
         self.status: Any = None
         self.counts = dict.fromkeys((name for name, _ in DimEvents.as_shape()), 0)
-        for name in ("filled__ok", "freed__ok", "granted"):
+        for name in ("filled__ok", "freed__ok", "granted", "query__0__void", "query__1__void"):
             getattr(dut, name).value = 0
 
     def drive(self, cycle):

@@ -10,9 +10,22 @@ from dataclasses import dataclass
 
 from amaranth.lib import data
 
-from rtl.ace.layouts import RECORD_BYTES, Load, Op, Program, RecordKind, RxStep, Store, TxStep
+from rtl.ace.layouts import (
+    RECORD_BYTES,
+    Begin,
+    CollectiveKind,
+    Load,
+    Op,
+    Program,
+    RecordKind,
+    RxStep,
+    Store,
+    TxStep,
+)
 
 __all__ = ["RingChunks", "bounds", "descriptor", "encode", "ring_steps"]
+
+_KINDS = {"ar": "ALL_REDUCE", "rs": "REDUCE_SCATTER", "ag": "ALL_GATHER"}
 
 
 def encode(layout: type[data.Struct], values: Mapping[str, int]) -> int:
@@ -98,6 +111,7 @@ class RingChunks:
     collective : id
     first_use : chunks that used the buffers before (for epochs)
     program : first step in both program memories
+    begin : fields of a BEGIN record in front, over the right ones; None: no such record
     """
 
     operation: str
@@ -112,6 +126,7 @@ class RingChunks:
     collective: int = 1
     first_use: int = 0
     program: int = 0
+    begin: Mapping[str, int] | None = None
 
     def shares(self, rank: int) -> tuple[int, int]:
         """Flits of a chunk in the source and in the destination buffer of a rank."""
@@ -125,7 +140,8 @@ class RingChunks:
     def records(self, rank: int) -> list[int]:
         """The records of a rank, END not included."""
         sends, receives = ring_steps(self.operation, self.chunk_flits, self.ranks, rank)
-        records = [
+        records = [] if self.begin is None else [self._begin(rank, len(sends))]
+        records += [
             encode(
                 Program,
                 {
@@ -147,6 +163,22 @@ class RingChunks:
             records.append(self._store(rank, chunk))
         return records
 
+    def _begin(self, rank: int, steps: int) -> int:
+        loaded, stored = self.shares(rank)
+        values = {
+            "kind": RecordKind.BEGIN,
+            "operation": CollectiveKind[_KINDS[self.operation]],
+            "traffic_class": 2,
+            "data_type": self.data_type,
+            "collective": self.collective,
+            "source": self.source,
+            "source_bytes": 16 * self.chunks * loaded,
+            "result": self.result,
+            "result_bytes": 16 * self.chunks * stored,
+            "program_steps": self.program + steps,
+        }
+        return encode(Begin, values | dict(self.begin or {}))
+
     def _source(self, chunk: int) -> tuple[int, int, int]:
         epoch, buffer = divmod(self.first_use + chunk, self.sources)
         return buffer, epoch % 256, buffer * self.chunk_flits
@@ -161,6 +193,7 @@ class RingChunks:
         flits = self.shares(rank)[0]
         values = {"kind": RecordKind.LOAD, "first": 1, "final": 1, "buffer": buffer}
         values |= {"epoch": epoch, "sram_address": address, "length": flits, "last_bytes": 16}
+        values |= {"collective": self.collective}
         return encode(Load, values | {"memory_address": self.source + chunk * flits})
 
     def _op(self, chunk: int, sends: int, receives: int) -> int:

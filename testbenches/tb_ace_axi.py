@@ -8,6 +8,7 @@ from cocotb.triggers import ClockCycles
 from cocotbext.axi import AxiResp
 
 from rtl.ace.counters import DimCounters, EngineCounters
+from rtl.ace.status import CompletionStatus
 from rtl.axi.register_map import counters
 from rtl.common.packet import DataType
 from testbenches import parameters, seed
@@ -45,6 +46,7 @@ def _work(**changes) -> RingChunks:
         "source": _SOURCE + p.get("shift", 0),
         "result": _RESULT + p.get("shift", 0),
         "collective": 0x1234,
+        "begin": {},
     }
     return RingChunks(**shape | changes)
 
@@ -96,6 +98,7 @@ async def collective(dut):
     work = _work()
     values = _place(group, work, 0, np.random.default_rng(seed()))
     for engine in group.engines:
+        await engine.open_memory()
         assert await engine.write("INTERRUPT_ENABLE", 1) is AxiResp.OKAY
         engine.accesses = {"read": 0, "write": 0}
         assert not int(engine.interrupt.value)
@@ -111,6 +114,7 @@ async def collective(dut):
         completion = await task
         assert completion["valid"] == 1
         assert completion["collective"] == work.collective
+        assert completion["status"] == CompletionStatus.OK
         assert engine.accesses == {"read": 1, "write": 1}
     _check(group, work, values)
     for engine in group.engines:
@@ -185,6 +189,7 @@ async def doorbells_without_room(dut):
     room = (await group.engines[0].fields("STATUS"))["doorbell_room"]
     taken = {}
     for rank, engine in enumerate(group.engines):
+        await engine.open_memory()
         engine.memory.read_if.ar_channel.pause = True  # nothing is fetched
         answers = [await engine.write("DOORBELL", 0) for _ in range(2 * room + 6)]
         taken[rank] = answers.count(AxiResp.OKAY)

@@ -15,7 +15,9 @@ _LATENCY = 20
 class _Pulses(Part):
     def __init__(self, dut):
         self.dut = dut
-        self.count = {"ended": 0, "taken": 0, "fetched": 0}
+        self.count = {"ended": 0, "taken": 0, "fetched": 0, "fault": 0}
+        dut.forbidden.value = 0
+        dut.failed.value = 0
 
     def sample(self, cycle):
         for name in self.count:

@@ -20,7 +20,8 @@ class _Scoreboard(Part):
         self.filled = True
         self.releases: list[tuple[int, int]] = []
         self.bytes = 0
-        dut.filled__ok.value = 0
+        for name in ("filled__ok", "query__void", "failed"):
+            getattr(dut, name).value = 0
 
     def drive(self, cycle):
         self.dut.filled__ok.value = int(self.filled)

@@ -19,7 +19,8 @@ class _Scoreboard(Part):
         self.dut = dut
         self.free: set[tuple[int, int]] | None = None  # None: every buffer is free
         self.fills: list[tuple[int, int]] = []
-        dut.freed__ok.value = 0
+        for name in ("freed__ok", "query__void", "failed"):
+            getattr(dut, name).value = 0
 
     def drive(self, cycle):
         """The query depends on the record at the head, which does not move in mid-cycle."""

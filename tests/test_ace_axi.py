@@ -1,49 +1,15 @@
 """The engine on AXI (see the bench)."""
 
 import re
-from dataclasses import asdict
-from functools import cache
 
 import pytest
 
-from rtl.ace.parameters import AceParameters, DimParameters
 from rtl.axi.endpoint import AceAxi
 from rtl.axi.parameters import AxiParameters
-from sim_top.emission import emit_systemverilog
-from sim_top.emission.ports import field_ports
-from sim_top.simulator import Model, run_cocotb
-from testbenches.ace_axi_ring import AceAxiGroup
+from sim_top.simulator import run_cocotb
+from tests.ace_axi_models import ENGINE, EXPECTED, model
 
-ENGINE = AceParameters(
-    flit_bytes=16,
-    dims=(DimParameters(grants=True, depth=8),),
-    sram_flits=512,
-    buffers=8,
-    sram_banks=4,
-    contexts=2,
-    packet_bytes=64,
-    program_steps=16,
-    doorbells=2,
-    adder_depth=3,
-)
-AXI = AxiParameters(
-    read_id=3, write_id=5, prot=0b011, qos=7, cache=0b1111, burst_beats=4, reads=2, writes=2
-)
 WORK = {"operation": "ar", "chunk_flits": 12, "chunks": 4, "data_type": "INT32", "stall": 30}
-
-
-@cache
-def model(ranks: int, simulator: str) -> Model:
-    group = AceAxiGroup(ranks=ranks, parameters=ENGINE, axi=AXI)
-    text = emit_systemverilog(group, name="dut", ports=field_ports(group))
-    return Model(
-        top="dut",
-        sources={"dut.sv": text},
-        simulator=simulator,
-        public={"dut": ("*",)},
-        optimise="-O0",
-        blocks=("ace_axi",),
-    )
 
 
 def run(ranks: int, simulator: str, *, testcase: str = "collective", seed: int = 1, **work):
@@ -54,7 +20,7 @@ def run(ranks: int, simulator: str, *, testcase: str = "collective", seed: int =
         seed=seed,
         parameters={
             "ranks": ranks,
-            "expected": asdict(AXI) | {"flit_bytes": ENGINE.flit_bytes},
+            "expected": EXPECTED,
             "packet_flits": ENGINE.packet_flits,
         }
         | WORK
@@ -80,6 +46,7 @@ def test_registers():
         "SRAM": {"flits": 512, "buffers": 8},
         "LIMITS": {"program_steps": 16, "packet_bytes": 64},
         "ARITHMETIC": {"data_types": 0b1001, "operators": 0b001},
+        "PROTECTION": {"regions": 4, "collectives": 4},
         "MEMORY": {"burst_beats": 4, "reads": 2, "writes": 2},
     }
     run(2, "icarus", testcase="registers", built=built)

@@ -4,6 +4,7 @@ from amaranth.hdl import Cat, Module, Mux, Signal, unsigned
 from amaranth.lib import data, memory, stream, wiring
 from amaranth.lib.wiring import In, Out
 
+from rtl.ace.collective_table import CollectiveQuery
 from rtl.ace.layouts import Op
 from rtl.ace.scoreboard import BUFFER_BITS, BufferEvent, BufferQuery
 from rtl.ace.status import DimStatus, WaitCause
@@ -56,8 +57,8 @@ class ContextLookup(wiring.Signature):
 
 
 class StartEvent(wiring.Signature):
-    """An op starts: its context, number, send program and how many messages it receives, seen
-    from where it is announced."""
+    """An op starts: its context, number, send program, how many messages it receives, and whether
+    its collective has been given up; seen from where it is announced."""
 
     def __init__(self, *, contexts: int):
         super().__init__(
@@ -68,6 +69,7 @@ class StartEvent(wiring.Signature):
                 "tx_program": Out(12),
                 "tx_count": Out(8),
                 "rx_count": Out(8),
+                "void": Out(1),
             }
         )
 
@@ -117,7 +119,10 @@ class Contexts(wiring.Component):
         For the transmitter and the receiver.
     sent : In(SentEvent)
     written : In(WrittenEvent)
+    query : Out(CollectiveQuery)
     busy : Out(contexts)
+    void : Out(contexts)
+        The op's collective had been given up when the op started.
     numbers : Out(array of 16 bits)
         Number of the op in each context.
     progress : Out(array of Progress)
@@ -157,7 +162,9 @@ class Contexts(wiring.Component):
                 "lookup": In(ContextLookup(contexts=contexts)).array(2),
                 "sent": In(SentEvent(contexts=contexts)),
                 "written": In(WrittenEvent(contexts=contexts)),
+                "query": Out(CollectiveQuery()),
                 "busy": Out(contexts),
+                "void": Out(contexts),
                 "numbers": Out(data.ArrayLayout(unsigned(16), contexts)),
                 "progress": Out(data.ArrayLayout(Progress, contexts)),
                 "next": Out(context_bits(contexts)),
@@ -194,6 +201,8 @@ class Contexts(wiring.Component):
             self.start.tx_program.eq(op.tx_program),
             self.start.tx_count.eq(op.tx_count),
             self.start.rx_count.eq(op.rx_count),
+            self.query.collective.eq(op.collective),
+            self.start.void.eq(self.query.void),
             row_write.addr.eq(self.next),
             row_write.en.eq(self.start.valid),
             row_write.data.number.eq(number),
@@ -245,7 +254,10 @@ class Contexts(wiring.Component):
         ]
         for context in range(self.contexts):
             with m.If(self.start.valid & (self.next == context)):
-                m.d.sync += self.busy[context].eq(1)
+                m.d.sync += [
+                    self.busy[context].eq(1),
+                    self.void[context].eq(self.start.void),
+                ]
             with m.Elif(ends & (ending == context)):
                 m.d.sync += self.busy[context].eq(0)
 

@@ -1,7 +1,7 @@
 """Fetch of descriptors: from a doorbell to a stream of records."""
 
 from amaranth.hdl import Cat, Module, Mux, Signal, unsigned
-from amaranth.lib import stream, wiring
+from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from rtl.ace.layouts import RECORD_BYTES, RecordKind
@@ -18,7 +18,9 @@ class DescriptorFetch(wiring.Component):
     """Reads the records of a descriptor through a bounded window, one descriptor after another.
 
     Whole bursts are requested ahead while the window has room, so some records behind END are
-    read and dropped. The next descriptor is begun when they have arrived.
+    read and dropped. The next descriptor is begun when they have arrived. A descriptor of which a
+    record before END may not be read, or is read with an error, is given up there: it ends, and
+    ``fault`` is raised.
 
     Parameters
     ----------
@@ -41,6 +43,11 @@ class DescriptorFetch(wiring.Component):
         A record, END included, was taken.
     fetched : Out(1)
         A beat arrived.
+    forbidden : In(1)
+        The burst that ``memory`` is about to ask for must not be read.
+    failed : In(1)
+        The beat that ``memory.data`` offers came with an error.
+    fault : Out(1)
 
     Notes
     -----
@@ -76,6 +83,9 @@ class DescriptorFetch(wiring.Component):
                 "ended": Out(1),
                 "taken": Out(1),
                 "fetched": Out(1),
+                "forbidden": In(1),
+                "failed": In(1),
+                "fault": Out(1),
             }
         )
 
@@ -86,11 +96,15 @@ class DescriptorFetch(wiring.Component):
         m.submodules.doorbells = doorbells = StreamFifo(
             shape=unsigned(ADDRESS_BITS), depth=self.doorbells
         )
-        m.submodules.beats = beats = StreamFifo(
-            shape=unsigned(8 * self.flit_bytes), depth=window_beats
-        )
+        beat = data.StructLayout({"data": unsigned(8 * self.flit_bytes), "bad": 1})
+        m.submodules.beats = beats = StreamFifo(shape=beat, depth=window_beats)
         wiring.connect(m, wiring.flipped(self.doorbell), doorbells.i)
-        wiring.connect(m, wiring.flipped(self.memory.data), beats.i)
+        m.d.comb += [
+            beats.i.valid.eq(self.memory.data.valid),
+            beats.i.payload.data.eq(self.memory.data.payload),
+            beats.i.payload.bad.eq(self.failed),
+            self.memory.data.ready.eq(beats.i.ready),
+        ]
 
         active = Signal()
         ended = Signal()  # drop what is still under way
@@ -104,16 +118,22 @@ class DescriptorFetch(wiring.Component):
             self.idle.eq(~active & ~doorbells.o.valid),
             doorbells.o.ready.eq(~active),
         ]
-        # A request once offered stays: `offered` is set with the room for it.
+        # A request once wanted stays; `wanted` is set with the room for it.
         accepted = Signal()
         offer = Signal()
+        wanted = Signal()
+        unread = Signal()  # nothing but what must not be read is left
+        cancel = Signal()
         m.d.comb += [
+            request.valid.eq(wanted & ~self.forbidden),
+            unread.eq(wanted & self.forbidden & (reserved == burst_beats)),
+            cancel.eq(unread | (wanted & self.forbidden & ended)),
             accepted.eq(request.valid & request.ready),
             offer.eq(
                 active
                 & ~ended
                 & ~self.ended
-                & (~request.valid | accepted)
+                & (~wanted | accepted)
                 & (reserved <= window_beats - burst_beats)
             ),
         ]
@@ -121,32 +141,38 @@ class DescriptorFetch(wiring.Component):
             m.d.sync += [
                 active.eq(1),
                 address.eq(doorbells.o.payload),
-                request.valid.eq(1),
+                wanted.eq(1),
                 reserved.eq(burst_beats),
             ]
         with m.Else():
             with m.If(accepted):
-                m.d.sync += [address.eq(address + burst_beats), request.valid.eq(offer)]
+                m.d.sync += [address.eq(address + burst_beats), wanted.eq(offer)]
             with m.Elif(offer):
-                m.d.sync += request.valid.eq(1)
+                m.d.sync += wanted.eq(1)
+            with m.Elif(cancel):
+                m.d.sync += wanted.eq(0)
             drop = beats.o.valid & beats.o.ready
-            m.d.sync += reserved.eq(reserved + Mux(offer, burst_beats, 0) - drop)
+            m.d.sync += reserved.eq(
+                reserved + Mux(offer, burst_beats, 0) - Mux(cancel, burst_beats, 0) - drop
+            )
             with m.If(ended & (reserved == 0)):
                 m.d.sync += [active.eq(0), ended.eq(0)]
-            with m.Elif(self.ended):
+            with m.Elif(self.ended | unread):
                 m.d.sync += ended.eq(1)
 
-        self._records(m, beats.o, ended)
+        bad = self._records(m, beats.o, ended)
+        m.d.comb += self.fault.eq(bad | (unread & ~ended))
         return m
 
     def _records(self, m, beats, ended):
-        """Beats to records, until END."""
+        """Beats to records, until END; whether one that must be taken now is bad."""
         whole = Signal()
+        bad = Signal()
         record = Signal(RECORD_BITS)
         advance = Signal()
         is_end = Signal()
         m.d.comb += [
-            is_end.eq(record[:4] == RecordKind.END),
+            is_end.eq((record[:4] == RecordKind.END) | bad),
             self.record.payload.eq(record),
             self.record.valid.eq(whole & ~is_end),
             self.ended.eq(whole & is_end),
@@ -156,9 +182,11 @@ class DescriptorFetch(wiring.Component):
         if self.flit_bytes < RECORD_BYTES:
             second = Signal()
             first_half = Signal(8 * self.flit_bytes)
+            first_bad = Signal()
             m.d.comb += [
                 whole.eq(beats.valid & second & ~ended),
-                record.eq(Cat(first_half, beats.payload)),
+                bad.eq(first_bad | beats.payload.bad),
+                record.eq(Cat(first_half, beats.payload.data)),
                 beats.ready.eq(ended | ~second | advance),
             ]
             with m.If(ended):
@@ -166,16 +194,18 @@ class DescriptorFetch(wiring.Component):
             with m.Elif(beats.valid & beats.ready):
                 m.d.sync += second.eq(~second)
                 with m.If(~second):
-                    m.d.sync += first_half.eq(beats.payload)
+                    m.d.sync += [first_half.eq(beats.payload.data), first_bad.eq(beats.payload.bad)]
         else:
             per_flit = self.flit_bytes // RECORD_BYTES
             place = Signal(range(per_flit))
             m.d.comb += [
                 whole.eq(beats.valid & ~ended),
-                record.eq(beats.payload.word_select(place, RECORD_BITS)),
+                bad.eq(beats.payload.bad),
+                record.eq(beats.payload.data.word_select(place, RECORD_BITS)),
                 beats.ready.eq(ended | (advance & (place == per_flit - 1))),
             ]
             with m.If(ended):
                 m.d.sync += place.eq(0)
             with m.Elif(advance & ~is_end):
                 m.d.sync += place.eq(place + 1)
+        return whole & bad

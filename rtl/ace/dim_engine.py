@@ -4,6 +4,7 @@ from amaranth.hdl import Module, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
+from rtl.ace.collective_table import CollectiveMark, CollectiveQuery
 from rtl.ace.contexts import Contexts
 from rtl.ace.layouts import Op, RxStep, TxStep
 from rtl.ace.parameters import AceParameters
@@ -43,6 +44,9 @@ class DimEngine(wiring.Component):
     rx_read : Out(SramReadSignature)
     tx_write : Out(SramWriteSignature)
     rx_write : Out(SramWriteSignature)
+    query : Out(CollectiveQuery) × 2
+    mark : Out(CollectiveMark)
+        Another rank has given a collective up.
     idle : Out(1)
         No op is queued or running.
     status : Out(DimStatus)
@@ -78,6 +82,8 @@ class DimEngine(wiring.Component):
                 "rx_read": Out(SramReadSignature(**sram)),
                 "tx_write": Out(SramWriteSignature(**sram)),
                 "rx_write": Out(SramWriteSignature(**sram)),
+                "query": Out(CollectiveQuery()).array(2),
+                "mark": Out(CollectiveMark()),
                 "idle": Out(1),
                 "status": Out(DimStatus),
                 "events": Out(DimEvents),
@@ -120,6 +126,9 @@ class DimEngine(wiring.Component):
             (rx.write, self.rx_write),
             (tx.o, self.o),
             (rx.i, self.i),
+            (contexts.query, self.query[0]),
+            (tx.query, self.query[1]),
+            (rx.poisoned, self.mark),
         ):
             wiring.connect(m, inner, wiring.flipped(outer))
         wiring.connect(m, contexts.start, tx.start)
@@ -133,6 +142,7 @@ class DimEngine(wiring.Component):
             tx.next.eq(contexts.next),
             tx.granted.eq(self.granted),
             rx.busy.eq(contexts.busy),
+            rx.void.eq(contexts.void),
             self.grant.eq(contexts.start.valid),
             self.idle.eq(~queue.o.valid & ~contexts.busy.any()),
         ]

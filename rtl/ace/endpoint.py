@@ -4,10 +4,12 @@ from amaranth.hdl import Cat, Module, unsigned
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
+from rtl.ace.collective_table import STATUS_BITS
 from rtl.ace.counters import engine_counters
 from rtl.ace.engine import AceEngine
 from rtl.ace.memory_port import ADDRESS_BITS, MemoryReadSignature, MemoryWriteSignature
 from rtl.ace.parameters import AceParameters
+from rtl.ace.regions import Regions
 from rtl.ace.status import DimStatus
 from rtl.link.receiver import LinkReceiver
 from rtl.link.transmitter import LinkTransmitter
@@ -25,8 +27,12 @@ class AceEndpoint(wiring.Component):
 
     Members
     -------
-    doorbell, memory_read, memory_write, completion, idle, counters, status
+    doorbell, memory_read, memory_write, completion, completion_status, descriptor_fault, idle
         As of :class:`AceEngine`.
+    counters, status
+        As of :class:`AceEngine`.
+    regions, abort, failed
+        As of :class:`AceEngine`; left alone, all of memory may be touched and nothing fails.
     send : Out(LinkWire) × dims
         To the next coordinate of a Ring, to the switch of a Fred dim.
     receive : In(LinkWire) × dims
@@ -49,6 +55,11 @@ class AceEndpoint(wiring.Component):
                 "send": Out(LinkWire(flit_bytes)).array(dims),
                 "receive": In(LinkWire(flit_bytes)).array(dims),
                 "completion": Out(stream.Signature(unsigned(16))),
+                "completion_status": Out(STATUS_BITS),
+                "regions": In(Regions(parameters.regions)),
+                "abort": In(stream.Signature(unsigned(16))),
+                "failed": In(data.StructLayout({"read": 1, "write": 1})),
+                "descriptor_fault": Out(1),
                 "idle": Out(1),
                 "activity": Out(1),
                 "overrun": Out(dims),
@@ -65,7 +76,12 @@ class AceEndpoint(wiring.Component):
         wiring.connect(m, engine.memory_read, wiring.flipped(self.memory_read))
         wiring.connect(m, engine.memory_write, wiring.flipped(self.memory_write))
         wiring.connect(m, engine.completion, wiring.flipped(self.completion))
+        wiring.connect(m, wiring.flipped(self.abort), engine.abort)
         m.d.comb += [
+            engine.regions.eq(self.regions),
+            engine.failed.eq(self.failed),
+            self.completion_status.eq(engine.completion_status),
+            self.descriptor_fault.eq(engine.descriptor_fault),
             self.idle.eq(engine.idle),
             self.counters.eq(engine.counters),
             self.status.eq(engine.status),

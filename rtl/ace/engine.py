@@ -4,6 +4,7 @@ from amaranth.hdl import Cat, Module, Signal, unsigned
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
+from rtl.ace.collective_table import STATUS_BITS, CollectiveTable
 from rtl.ace.command_unit import CommandUnit
 from rtl.ace.counters import Counters, engine_counters
 from rtl.ace.descriptor_fetch import DescriptorFetch
@@ -12,10 +13,12 @@ from rtl.ace.layouts import RECORD_BYTES
 from rtl.ace.memory_port import ADDRESS_BITS, MemoryReadSignature, MemoryWriteSignature
 from rtl.ace.memory_read import MemoryReadArbiter
 from rtl.ace.parameters import AceParameters
+from rtl.ace.record_guard import RecordGuard
+from rtl.ace.regions import Regions, covered
 from rtl.ace.rx_dma import RxDma
 from rtl.ace.scoreboard import Scoreboard
 from rtl.ace.sram import Sram
-from rtl.ace.status import DimStatus
+from rtl.ace.status import CompletionStatus, DimStatus
 from rtl.ace.tx_dma import TxDma
 from rtl.common.packet import flit_layout
 
@@ -56,6 +59,17 @@ class AceEngine(wiring.Component):
     ports : Out(DimPort) × dims
     completion : Out(stream of collective id)
         In program order.
+    completion_status : Out(4)
+        :class:`rtl.ace.status.CompletionStatus` of the completion that is offered.
+    regions : In(Regions)
+        What may be read and written.
+    abort : In(stream of collective id)
+        Give this collective up; always taken, without effect if it is not at work.
+    failed : In({read, write})
+        The beat that ``memory_read.data`` offers, or the flit that ``memory_write.acknowledged``
+        counts, met an error.
+    descriptor_fault : Out(1)
+        A descriptor was given up because it could not be read.
     idle : Out(1)
         Nothing is queued, running or unacknowledged.
     counters : Out(engine_counters(dims))
@@ -78,6 +92,11 @@ class AceEngine(wiring.Component):
                 "memory_write": Out(MemoryWriteSignature(flit_bytes=flit_bytes)),
                 "ports": Out(DimPort(flit_bytes=flit_bytes)).array(dims),
                 "completion": Out(stream.Signature(unsigned(16))),
+                "completion_status": Out(STATUS_BITS),
+                "regions": In(Regions(parameters.regions)),
+                "abort": In(stream.Signature(unsigned(16))),
+                "failed": In(data.StructLayout({"read": 1, "write": 1})),
+                "descriptor_fault": Out(1),
                 "idle": Out(1),
                 "counters": Out(engine_counters(dims)),
                 "status": Out(data.ArrayLayout(DimStatus, dims)),
@@ -95,6 +114,10 @@ class AceEngine(wiring.Component):
             doorbells=p.doorbells,
             window=p.descriptor_window,
             burst=p.descriptor_burst,
+        )
+        m.submodules.guard = guard = RecordGuard(parameters=p)
+        m.submodules.collectives = table = CollectiveTable(
+            entries=p.collectives, queries=2 * dims + 2, marks=dims + 4
         )
         m.submodules.command = command = CommandUnit(dims=dims)
         m.submodules.tx_dma = tx_dma = TxDma(
@@ -123,7 +146,8 @@ class AceEngine(wiring.Component):
 
         # Commands and memory.
         wiring.connect(m, wiring.flipped(self.doorbell), fetch.doorbell)
-        wiring.connect(m, fetch.record, command.record)
+        wiring.connect(m, fetch.record, guard.i)
+        wiring.connect(m, guard.o, command.record)
         wiring.connect(m, fetch.memory, arbiter.user[0])
         wiring.connect(m, tx_dma.memory, arbiter.user[1])
         wiring.connect(m, arbiter.memory, wiring.flipped(self.memory_read))
@@ -131,6 +155,38 @@ class AceEngine(wiring.Component):
         wiring.connect(m, command.store, rx_dma.store)
         wiring.connect(m, rx_dma.memory, wiring.flipped(self.memory_write))
         wiring.connect(m, rx_dma.completion, wiring.flipped(self.completion))
+
+        # Collectives.
+        wiring.connect(m, guard.begin, table.begin)
+        wiring.connect(m, guard.mark, table.mark[0])
+        wiring.connect(m, tx_dma.fault, table.mark[1])
+        wiring.connect(m, rx_dma.fault, table.mark[2])
+        wiring.connect(m, tx_dma.query, table.query[2 * dims])
+        wiring.connect(m, rx_dma.query, table.query[2 * dims + 1])
+        m.d.comb += [
+            guard.regions.eq(self.regions),
+            fetch.forbidden.eq(
+                ~covered(
+                    m,
+                    self.regions,
+                    first=fetch.memory.request.payload.address,
+                    flits=fetch.memory.request.payload.beats,
+                    write=False,
+                    name="fetch",
+                )
+            ),
+            fetch.failed.eq(self.failed.read),
+            self.descriptor_fault.eq(fetch.fault),
+            tx_dma.failed.eq(self.failed.read),
+            rx_dma.failed.eq(self.failed.write),
+            table.mark[3].valid.eq(self.abort.valid),
+            table.mark[3].collective.eq(self.abort.payload),
+            table.mark[3].status.eq(CompletionStatus.ABORTED),
+            self.abort.ready.eq(1),
+            table.ending.eq(self.completion.payload),
+            table.ended.eq(self.completion.valid & self.completion.ready),
+            self.completion_status.eq(table.status),
+        ]
 
         # Buffers.
         wiring.connect(m, tx_dma.write, sram.write[2 * dims])
@@ -159,6 +215,9 @@ class AceEngine(wiring.Component):
             wiring.connect(m, engine.freed, scoreboard.freed[dim])
             wiring.connect(m, engine.fill, scoreboard.fill[dim])
             wiring.connect(m, engine.release, scoreboard.release[dim])
+            wiring.connect(m, engine.query[0], table.query[dim])
+            wiring.connect(m, engine.query[1], table.query[dims + dim])
+            wiring.connect(m, engine.mark, table.mark[4 + dim])
             m.d.comb += [
                 port.grant.eq(engine.grant),
                 engine.granted.eq(port.granted),
@@ -177,7 +236,7 @@ class AceEngine(wiring.Component):
             amounts.memory_written_bytes.eq(rx_dma.written_bytes),
             amounts.descriptor_bytes.eq(fetch.taken * RECORD_BYTES),
             amounts.descriptor_fetched_bytes.eq(fetch.fetched * p.flit_bytes),
-            amounts.records_refused.eq(command.refused),
+            amounts.records_refused.eq(command.refused | guard.refused),
             amounts.bank_collisions.eq(sram.collisions),
             amounts.completions.eq(self.completion.valid & self.completion.ready),
             self.counters.eq(counters.counts),

@@ -12,7 +12,18 @@ import enum
 
 from amaranth.lib import data
 
-__all__ = ["RECORD_BYTES", "Load", "Op", "Program", "RecordKind", "RxStep", "Store", "TxStep"]
+__all__ = [
+    "RECORD_BYTES",
+    "Begin",
+    "CollectiveKind",
+    "Load",
+    "Op",
+    "Program",
+    "RecordKind",
+    "RxStep",
+    "Store",
+    "TxStep",
+]
 
 RECORD_BYTES = 32
 
@@ -26,6 +37,16 @@ class RecordKind(enum.IntEnum):
     OP = 3  # one phase of one chunk on a dim engine
     STORE = 4  # RX DMA: SRAM -> memory
     FENCE = 5  # fetch no further record until every unit is idle
+    BEGIN = 6  # what the collective of the following records is
+
+
+class CollectiveKind(enum.IntEnum):
+    """What a collective does; the value is its code in a BEGIN record."""
+
+    ALL_REDUCE = 0
+    REDUCE_SCATTER = 1
+    ALL_GATHER = 2
+    ALL_TO_ALL = 3
 
 
 class TxStep(data.Struct):
@@ -86,6 +107,36 @@ class Program(data.Struct):
     step: 128
 
 
+class Begin(data.Struct):
+    """What a collective asks for, checked before anything is done for it.
+
+    With this record in front, the engine knows the collective from then on until its completion:
+    it can be aborted, and its completion says how it ended (docs/ace.md, *Protection and
+    recovery*).
+
+    Members
+    -------
+    operation : code of :class:`CollectiveKind`
+    traffic_class, data_type, operator, collective : as in its ops
+    source, result : first flit of its input and output regions
+    source_bytes, result_bytes : of these regions, whole elements
+    program_steps : program memory it needs on any dim, in steps
+    """
+
+    kind: 4
+    operation: 4
+    traffic_class: 2
+    data_type: 3
+    operator: 2
+    reserved: 1
+    collective: 16
+    source: 32
+    source_bytes: 40
+    result: 32
+    result_bytes: 40
+    program_steps: 16
+
+
 class Load(data.Struct):
     """TX DMA record. A chunk takes one or more; ``first`` reserves, ``final`` fills the buffer."""
 
@@ -98,6 +149,7 @@ class Load(data.Struct):
     length: 20
     last_bytes: 8
     memory_address: 32
+    collective: 16
 
 
 class Op(data.Struct):

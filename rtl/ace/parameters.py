@@ -63,6 +63,8 @@ class AceParameters:
     write_beats : payload beats written and not yet acknowledged
     data_types, operators : what the reduction unit is built for
     adder_depth : pipeline stages of the reduction unit
+    collectives : collectives with a BEGIN record that may be at work at once, 1 to 64
+    regions : memory regions that may be registered, 1 to 15
 
     Raises
     ------
@@ -88,6 +90,8 @@ class AceParameters:
     data_types: frozenset[DataType] = frozenset({DataType.FP16, DataType.INT32})
     operators: frozenset[Operator] = frozenset({Operator.SUM})
     adder_depth: int = 4
+    collectives: int = 4
+    regions: int = 4
 
     def __post_init__(self) -> None:
         flit_layout(self.flit_bytes)  # refuses a bad width
@@ -117,6 +121,10 @@ class AceParameters:
             raise ValueError(f"buffers must be in 1..256, not {self.buffers!r}")
         if self.contexts > 128:
             raise ValueError(f"contexts must be at most 128, not {self.contexts!r}")
+        for name, most in (("collectives", 64), ("regions", 15)):
+            value = getattr(self, name)
+            if not isinstance(value, int) or not 1 <= value <= most:
+                raise ValueError(f"{name} must be in 1..{most}, not {value!r}")
         if self.program_steps > 4096:
             raise ValueError(f"program_steps must be at most 4096, not {self.program_steps!r}")
         if self.packet_bytes % self.flit_bytes or not 0 < self.packet_bytes < 1 << 16:

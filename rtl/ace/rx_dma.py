@@ -4,11 +4,13 @@ from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
+from rtl.ace.collective_table import CollectiveMark, CollectiveQuery
 from rtl.ace.layouts import Store
 from rtl.ace.memory_port import ADDRESS_BITS, MemoryWriteSignature
 from rtl.ace.scoreboard import BufferEvent, BufferQuery
 from rtl.ace.sram import SramReadSignature
 from rtl.ace.sram_reader import SramReader
+from rtl.ace.status import CompletionStatus
 from rtl.common.fifo import StreamFifo
 
 __all__ = ["RxDma"]
@@ -21,7 +23,8 @@ class RxDma(wiring.Component):
     addresses and written with byte strobes: ``last_bytes`` of the last one. A record with
     ``final`` releases its buffer when its last flit has been read from SRAM. A record with
     ``complete`` raises the completion when its writes, and so all before it, are acknowledged. A
-    record of length zero is over when it is reached.
+    record of length zero, or of a collective that has been given up when it is reached, writes
+    nothing and is over then.
 
     Parameters
     ----------
@@ -41,6 +44,11 @@ class RxDma(wiring.Component):
         No record is queued, no write unacknowledged, no completion waits.
     written_bytes : Out
         Payload bytes given to memory in this cycle.
+    query : Out(CollectiveQuery)
+    failed : In(1)
+        The flit that ``memory.acknowledged`` counts was answered with an error.
+    fault : Out(CollectiveMark)
+        So it was.
 
     Notes
     -----
@@ -68,6 +76,9 @@ class RxDma(wiring.Component):
                 "completion": Out(stream.Signature(16)),
                 "idle": Out(1),
                 "written_bytes": Out(range(flit_bytes + 1)),
+                "query": Out(CollectiveQuery()),
+                "failed": In(1),
+                "fault": Out(CollectiveMark()),
             }
         )
 
@@ -90,6 +101,7 @@ class RxDma(wiring.Component):
         # Read.
         record = queue.o.payload
         index = Signal(20)
+        offered = Signal()  # a flit was offered to be read and not taken: it stays
         eligible = Signal()
         empty = Signal()
         last = Signal()
@@ -106,7 +118,8 @@ class RxDma(wiring.Component):
                 & (~record.first | self.filled.ok)
                 & (~record.complete | waiting.i.ready)
             ),
-            empty.eq(record.length == 0),
+            self.query.collective.eq(record.collective),
+            empty.eq((record.length == 0) | (self.query.void & (index == 0) & ~offered)),
             last.eq(index + 1 == record.length),
             reader.i.valid.eq(
                 eligible & ~empty & ((issued - acknowledged)[:serial] < self.write_beats)
@@ -124,8 +137,20 @@ class RxDma(wiring.Component):
             waiting.i.payload.collective.eq(record.collective),
             waiting.i.payload.issued.eq(issued + read),
         ]
+        m.d.sync += offered.eq(reader.i.valid & ~reader.i.ready)
         with m.If(read):
             m.d.sync += [issued.eq(issued + 1), index.eq(Mux(last, 0, index + 1))]
+
+        # Whose flits are under way: one entry for each.
+        m.submodules.owners = owners = StreamFifo(shape=16, depth=self.write_beats)
+        m.d.comb += [
+            owners.i.valid.eq(read),
+            owners.i.payload.eq(record.collective),
+            owners.o.ready.eq(self.memory.acknowledged),
+            self.fault.valid.eq(self.memory.acknowledged & self.failed),
+            self.fault.collective.eq(owners.o.payload),
+            self.fault.status.eq(CompletionStatus.MEMORY_ERROR),
+        ]
 
         # Write.
         request = self.memory.request

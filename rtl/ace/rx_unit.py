@@ -6,11 +6,13 @@ from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import data, memory, stream, wiring
 from amaranth.lib.wiring import In, Out
 
+from rtl.ace.collective_table import CollectiveMark
 from rtl.ace.contexts import ClosingEvent, ContextLookup, WrittenEvent, context_bits
 from rtl.ace.layouts import RxStep
 from rtl.ace.parameters import check_positive, check_power_of_two
 from rtl.ace.sram import SramReadSignature, SramWriteSignature
 from rtl.ace.sram_reader import SramReader
+from rtl.ace.status import CompletionStatus
 from rtl.ace.tx_unit import ProgramWrite
 from rtl.arith.reduce import ReduceFlit
 from rtl.common.fifo import StreamFifo
@@ -24,7 +26,9 @@ class RxUnit(wiring.Component):
 
     The header names the op and the receive step; the step says where the flit goes and whether
     the local flit is combined with it (``operator(local, received)``). All payload flits pass the
-    same stages, so they are written in order of arrival.
+    same stages, so they are written in order of arrival. A void message, a header alone, passes
+    them as one entry that writes nothing. Of an op that started when its collective had been given
+    up nothing is written at all: its steps may be wrong.
 
     Parameters
     ----------
@@ -41,11 +45,15 @@ class RxUnit(wiring.Component):
     lookup : Out(ContextLookup)
     busy : In(contexts)
         The context runs an op.
+    void : In(contexts)
+        Of that op nothing is written.
     program : In(ProgramWrite)
     read : Out(SramReadSignature)
         Operands.
     write : Out(SramWriteSignature)
     written : Out(WrittenEvent)
+    poisoned : Out(CollectiveMark)
+        A header was taken whose sender has given the collective up.
     reduced : Out(1)
         A flit enters the reduction unit.
     closing : Out(ClosingEvent)
@@ -88,10 +96,12 @@ class RxUnit(wiring.Component):
                 "i": In(stream.Signature(flit_layout(flit_bytes))),
                 "lookup": Out(ContextLookup(contexts=contexts)),
                 "busy": In(contexts),
+                "void": In(contexts),
                 "program": In(ProgramWrite(step=RxStep)),
                 "read": Out(SramReadSignature(**sram)),
                 "write": Out(SramWriteSignature(**sram)),
                 "written": Out(WrittenEvent(contexts=contexts)),
+                "poisoned": Out(CollectiveMark()),
                 "reduced": Out(1),
                 "closing": Out(ClosingEvent(contexts=contexts)),
                 "early": Out(1),
@@ -101,7 +111,9 @@ class RxUnit(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         bits = context_bits(self.contexts)
-        target = data.StructLayout({"address": self.address_bits, "context": bits, "last": 1})
+        target = data.StructLayout(
+            {"address": self.address_bits, "context": bits, "last": 1, "write": 1}
+        )
         tag = data.StructLayout(
             {
                 "reduce": 1,
@@ -147,6 +159,9 @@ class RxUnit(wiring.Component):
             program_read.en.eq(self.i.valid & self.i.payload.head & self.i.ready),
             self.closing.valid.eq(program_read.en & header.last),
             self.closing.context.eq(self.lookup.context),
+            self.poisoned.valid.eq(program_read.en & header.poisoned),
+            self.poisoned.collective.eq(row.collective),
+            self.poisoned.status.eq(CompletionStatus.PEER_ERROR),
         ]
         with m.If(move):
             m.d.sync += full.eq(self.i.valid & self.i.ready)
@@ -171,8 +186,12 @@ class RxUnit(wiring.Component):
         next_operator = Signal(2)
         with m.If(program_read.en):
             m.d.sync += [next_type.eq(row.data_type), next_operator.eq(row.operator)]
+        dropped = Signal()
+        alone = Signal()  # a void message
+        m.d.comb += alone.eq(full & flit.head & (own.length == 0))
         with m.If(full & flit.head):
             m.d.sync += [
+                dropped.eq(self.void.bit_select(next_context, 1)),
                 placed.reduce.eq(step.reduce),
                 placed.data_type.eq(next_type),
                 placed.operator.eq(next_operator),
@@ -188,16 +207,17 @@ class RxUnit(wiring.Component):
         with m.Elif(token.valid & token.ready):
             m.d.sync += [operand.eq(operand + 1), target.eq(target + 1)]
         m.d.comb += [
-            move.eq(~full | flit.head | token.ready),
-            token.valid.eq(full & ~flit.head),
-            token.payload.read.eq(placed.reduce),
+            move.eq(~full | (flit.head & ~alone) | token.ready),
+            token.valid.eq(full & (~flit.head | alone)),
+            token.payload.read.eq(place.reduce),
             token.payload.address.eq(operand),
-            place.reduce.eq(placed.reduce),
+            place.reduce.eq(placed.reduce & place.target.write),
             place.data_type.eq(placed.data_type),
             place.operator.eq(placed.operator),
             place.target.address.eq(target),
-            place.target.context.eq(context),
-            place.target.last.eq(flit.last & last_packet),
+            place.target.context.eq(Mux(alone, next_context, context)),
+            place.target.last.eq(Mux(alone, 1, flit.last & last_packet)),
+            place.target.write.eq(~alone & ~dropped),
             place.received.eq(flit.data),
         ]
 
@@ -252,10 +272,10 @@ class RxUnit(wiring.Component):
 
         result = results.o.payload
         m.d.comb += [
-            self.write.request.valid.eq(results.o.valid),
+            self.write.request.valid.eq(results.o.valid & result.target.write),
             self.write.request.payload.address.eq(result.target.address),
             self.write.request.payload.data.eq(result.data),
-            results.o.ready.eq(self.write.request.ready),
+            results.o.ready.eq(self.write.request.ready | ~result.target.write),
             leave.eq(results.o.valid & results.o.ready),
             self.written.valid.eq(leave),
             self.written.context.eq(result.target.context),

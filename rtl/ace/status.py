@@ -4,7 +4,22 @@ import enum
 
 from amaranth.lib import data
 
-__all__ = ["DimEvents", "DimStatus", "WaitCause"]
+__all__ = ["CompletionStatus", "DimEvents", "DimStatus", "WaitCause"]
+
+
+class CompletionStatus(enum.IntEnum):
+    """How a collective ended (docs/ace.md, *Protection and recovery*)."""
+
+    OK = 0
+    ADDRESS_ERROR = 1  # memory outside the regions registered for it
+    OPERATION_ERROR = 2  # unknown operation, operator or traffic class
+    TYPE_ERROR = 3  # a data type that the engine was not built for
+    SIZE_ERROR = 4  # a size that is no multiple of the element
+    PLAN_ERROR = 5  # a program longer than the program memory, or SRAM that is not there
+    MEMORY_ERROR = 6  # memory answered with an error; the result is undefined
+    PEER_ERROR = 7  # another rank gave the collective up; the result is undefined
+    ABORTED = 8  # the host gave it up; the result is undefined
+    DESCRIPTOR_ERROR = 9  # a descriptor could not be read; the collective is not known
 
 
 class WaitCause(enum.IntEnum):

@@ -4,10 +4,12 @@ from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
+from rtl.ace.collective_table import CollectiveMark, CollectiveQuery
 from rtl.ace.layouts import Load
 from rtl.ace.memory_port import MemoryReadSignature
 from rtl.ace.scoreboard import BufferEvent, BufferQuery
 from rtl.ace.sram import SramWriteSignature
+from rtl.ace.status import CompletionStatus
 from rtl.common.fifo import StreamFifo
 
 __all__ = ["TxDma"]
@@ -19,8 +21,8 @@ class TxDma(wiring.Component):
     A record with ``first`` waits until its buffer is free. Bursts of up to ``burst_beats`` are
     requested while no more than ``read_beats`` payload beats are outstanding. Beats go to
     consecutive SRAM flits; the bytes of the last one beyond ``last_bytes`` are written as zero. A
-    record with ``final`` fills its buffer with its last beat; a record of length zero reads
-    nothing and is complete when it is reached.
+    record with ``final`` fills its buffer with its last beat; a record of length zero, or of a
+    collective that has been given up when it is reached, reads nothing and is complete then.
 
     Parameters
     ----------
@@ -40,6 +42,11 @@ class TxDma(wiring.Component):
         No record is queued or in flight.
     read_bytes : Out
         Payload bytes taken from memory in this cycle.
+    query : Out(CollectiveQuery)
+    failed : In(1)
+        The beat that ``memory.data`` offers came with an error.
+    fault : Out(CollectiveMark)
+        Such a beat was taken.
 
     Notes
     -----
@@ -79,6 +86,9 @@ class TxDma(wiring.Component):
                 "fill": Out(BufferEvent()),
                 "idle": Out(1),
                 "read_bytes": Out(range(flit_bytes + 1)),
+                "query": Out(CollectiveQuery()),
+                "failed": In(1),
+                "fault": Out(CollectiveMark()),
             }
         )
 
@@ -91,6 +101,8 @@ class TxDma(wiring.Component):
 
         # Request.
         record = queue.o.payload
+        length = Signal(20)
+        offered = Signal()  # a request was offered and not taken: it stays
         requested = Signal(20)
         outstanding = Signal(range(self.read_beats + 1))
         remaining = Signal(20)
@@ -103,7 +115,9 @@ class TxDma(wiring.Component):
         m.d.comb += [
             self.freed.buffer.eq(record.buffer),
             self.freed.epoch.eq(record.epoch),
-            remaining.eq(record.length - requested),
+            self.query.collective.eq(record.collective),
+            length.eq(Mux(self.query.void & ~begun & ~offered, 0, record.length)),
+            remaining.eq(length - requested),
             last_burst.eq(remaining <= self.burst_beats),
             beats.eq(Mux(last_burst, remaining, self.burst_beats)),
             begun.eq(requested != 0),
@@ -117,9 +131,11 @@ class TxDma(wiring.Component):
             request.payload.beats.eq(beats),
             taken.eq(request.valid & request.ready),
             flight.i.payload.eq(record),
+            flight.i.payload.length.eq(length),
             flight.i.valid.eq(~begun & (taken | (may_begin & (remaining == 0)))),
             queue.o.ready.eq(may_begin & last_burst & (taken | (remaining == 0))),
         ]
+        m.d.sync += offered.eq(request.valid & ~request.ready)
         with m.If(queue.o.valid & queue.o.ready):
             m.d.sync += requested.eq(0)
         with m.Elif(taken):
@@ -144,6 +160,9 @@ class TxDma(wiring.Component):
             self.fill.valid.eq(flight.o.valid & flight.o.ready & current.final),
             self.idle.eq(~queue.o.valid & ~flight.o.valid),
             write.payload.data.eq(self.memory.data.payload),
+            self.fault.valid.eq(beat & self.failed),
+            self.fault.collective.eq(current.collective),
+            self.fault.status.eq(CompletionStatus.MEMORY_ERROR),
         ]
         with m.If(last & (current.last_bytes != self.flit_bytes)):
             m.d.comb += write.payload.data.eq(

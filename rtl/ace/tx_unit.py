@@ -4,6 +4,7 @@ from amaranth.hdl import Module, Mux, Signal, unsigned
 from amaranth.lib import data, memory, stream, wiring
 from amaranth.lib.wiring import In, Out
 
+from rtl.ace.collective_table import CollectiveQuery
 from rtl.ace.contexts import (
     ClosingEvent,
     ContextLookup,
@@ -38,6 +39,11 @@ class TxUnit(wiring.Component):
     to its end, cut into packets of at most ``packet_flits``, each behind its header. A message
     that chases sends flit i when the receiver has written flit i.
 
+    Once a collective has been given up, the messages of its ops that have not begun are *void*: a
+    header that says so, and nothing behind it. Those of an op that starts after that chase nothing.
+    Without grants they are sent in full, with what the SRAM holds and a header that says so,
+    because a switch combines packets of one length.
+
     Without grants (FRED dims) no op passes an older one that has messages left: all inputs of a
     switch must send in one order (docs/fred.md). Behind an op that receives more messages
     than it sends (an all-gather), nothing is sent before the last packet of each of its messages
@@ -68,6 +74,7 @@ class TxUnit(wiring.Component):
     read : Out(SramReadSignature)
     write : Out(SramWriteSignature)
         Copies of what is sent (``TxStep.copy``).
+    query : Out(CollectiveQuery)
     sent : Out(SentEvent)
         The last flit of a message was taken at ``o`` and its copy, if any, is written.
     sending : Out(1)
@@ -118,6 +125,7 @@ class TxUnit(wiring.Component):
                 "program": In(ProgramWrite(step=TxStep)),
                 "read": Out(SramReadSignature(**sram)),
                 "write": Out(SramWriteSignature(**sram)),
+                "query": Out(CollectiveQuery()),
                 "sent": Out(SentEvent(contexts=contexts)),
                 "sending": Out(1),
                 "no_grant": Out(contexts),
@@ -145,8 +153,10 @@ class TxUnit(wiring.Component):
         index = Signal(16)  # flits sent
         remaining = Signal(16)
         packet_remaining = Signal(range(self.packet_flits + 1))
+        void = Signal()  # nothing but a header
 
         row = self.lookup.row
+        m.d.comb += self.query.collective.eq(row.collective)
         with m.If(take):
             m.d.sync += [
                 active.eq(1),
@@ -159,6 +169,8 @@ class TxUnit(wiring.Component):
                 header.op.eq(row.number),
                 header.step.eq(step.step),
                 header.configuration.eq(step.configuration),
+                header.poisoned.eq(self.query.void),
+                void.eq(self.query.void & self.grants),
                 address.eq(
                     Mux(step.from_destination, row.destination_address, row.source_address)
                     + step.offset
@@ -204,28 +216,32 @@ class TxUnit(wiring.Component):
             token.read.eq(~in_header),
             token.address.eq(address),
             token.tag.head.eq(in_header),
-            token.tag.last.eq(~in_header & (packet_remaining == 1)),
-            token.tag.done.eq(~in_header & message_end),
+            token.tag.last.eq(Mux(in_header, void, packet_remaining == 1)),
+            token.tag.done.eq(Mux(in_header, void, message_end)),
             token.tag.copy.eq(~in_header & copy),
             token.tag.copy_address.eq(copy_address),
             token.tag.context.eq(context),
             token.tag.header.eq(header),
             token.tag.header.sequence.eq(index),
-            token.tag.header.last.eq(~full_packet),
+            token.tag.header.last.eq(~full_packet | void),
             token.tag.header.length.eq(
-                (packet_length << (self.flit_bytes.bit_length() - 1))
-                - Mux(full_packet, 0, self.flit_bytes - last_bytes)
+                Mux(
+                    void,
+                    0,
+                    (packet_length << (self.flit_bytes.bit_length() - 1))
+                    - Mux(full_packet, 0, self.flit_bytes - last_bytes),
+                )
             ),
         ]
         finished = Signal()
         m.d.comb += [
-            finished.eq(reader.i.valid & reader.i.ready & ~in_header & message_end),
+            finished.eq(reader.i.valid & reader.i.ready & Mux(in_header, void, message_end)),
             take.eq(ready & (~active | finished)),
         ]
         with m.If(reader.i.valid & reader.i.ready):
-            with m.If(in_header):
+            with m.If(in_header & ~void):
                 m.d.sync += [in_header.eq(0), packet_remaining.eq(packet_length)]
-            with m.Elif(~message_end):
+            with m.Elif(~finished):
                 m.d.sync += [
                     in_header.eq(packet_remaining == 1),
                     packet_remaining.eq(packet_remaining - 1),
@@ -264,8 +280,10 @@ class TxUnit(wiring.Component):
         numbers = Signal(data.ArrayLayout(unsigned(16), self.contexts))
         counters = Signal(data.ArrayLayout(unsigned(12), self.contexts))
         left = Signal(data.ArrayLayout(unsigned(8), self.contexts))
+        free = Signal(self.contexts)  # chases nothing, whatever its steps say
         with m.If(self.start.valid):
             m.d.sync += [
+                free.bit_select(self.start.context, 1).eq(self.start.void & self.grants),
                 numbers[self.start.context].eq(self.start.number),
                 counters[self.start.context].eq(self.start.tx_program),
                 left[self.start.context].eq(self.start.tx_count),
@@ -324,6 +342,7 @@ class TxUnit(wiring.Component):
             m.d.comb += [
                 arrived.eq(
                     ~chases[context]
+                    | free[context]
                     | (now.steps > after[context])
                     | ((now.steps == after[context]) & (now.flits != 0))
                 ),

@@ -11,13 +11,15 @@ from amaranth.hdl import (
     Signal,
     unsigned,
 )
-from amaranth.lib import wiring
+from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
+from rtl.ace.collective_table import STATUS_BITS
 from rtl.ace.counters import DimCounters, EngineCounters
 from rtl.ace.engine import AceEngine
 from rtl.ace.memory_port import ADDRESS_BITS as FLIT_ADDRESS_BITS
 from rtl.ace.parameters import AceParameters, check_positive
+from rtl.ace.status import CompletionStatus
 from rtl.axi.link_port import LinkPort
 from rtl.axi.lite_port import AxiLitePort
 from rtl.axi.parameters import AxiParameters
@@ -101,7 +103,7 @@ class AceAxi(wiring.Component):
         m = Module()
         p = self.parameters
         dims = len(p.dims)
-        table = {register.name: register for register in registers(dims=dims)}
+        table = {register.name: register for register in registers(dims=dims, regions=p.regions)}
         m.submodules.port = port = AxiLitePort(address_bits=ADDRESS_BITS)
         m.submodules.registers = file = RegisterFile(table=tuple(table.values()))
         wiring.connect(m, wiring.flipped(self.s_axi), port.axi)
@@ -130,10 +132,22 @@ class AceAxi(wiring.Component):
             doorbells.i.payload.eq(file.access.write_data),
         ]
 
-        # Completions.
-        completions = StreamFifo(shape=unsigned(16), depth=self.completions)
-        m.submodules.completions = _resettable(completions)
-        wiring.connect(m, engine.completion, completions.i)
+        # Protection.
+        m.d.comb += [
+            engine.regions.restricted.eq(1),
+            engine.abort.valid.eq(file.written.ABORT[0]),
+            engine.abort.payload.eq(file.access.write_data),
+        ]
+        for number, region in enumerate(engine.regions.regions):
+            access = file.stored.REGION_ACCESS[number]
+            m.d.comb += [
+                region.base.eq(file.stored.REGION_BASE[number]),
+                region.limit.eq(file.stored.REGION_LIMIT[number]),
+                region.read.eq(access[0]),
+                region.write.eq(access[1]),
+            ]
+
+        completions = self._completions(m, engine, reset)
         m.d.comb += completions.o.ready.eq(file.taken.COMPLETION)
 
         link_pending = Signal()
@@ -150,7 +164,8 @@ class AceAxi(wiring.Component):
             table,
             {
                 "COMPLETION": {
-                    "collective": Mux(completions.o.valid, completions.o.payload, 0),
+                    "collective": Mux(completions.o.valid, completions.o.payload.collective, 0),
+                    "status": Mux(completions.o.valid, completions.o.payload.status, 0),
                     "valid": completions.o.valid,
                 },
                 "STATUS": {
@@ -165,6 +180,30 @@ class AceAxi(wiring.Component):
         )
         self._report(m, file, table, engine)
         return m
+
+    def _completions(self, m, engine, reset):
+        """The queue of completions, and of descriptors that were given up."""
+        entry = data.StructLayout({"collective": 16, "status": STATUS_BITS})
+        completions = StreamFifo(shape=entry, depth=self.completions)
+        m.submodules.completions = _resettable(completions)
+        given_up = Signal(16)  # descriptors, to be reported
+        report = Signal()
+        m.d.comb += [
+            completions.i.valid.eq(engine.completion.valid | report),
+            completions.i.payload.collective.eq(engine.completion.payload),
+            completions.i.payload.status.eq(engine.completion_status),
+            engine.completion.ready.eq(completions.i.ready),
+            report.eq((given_up != 0) & ~engine.completion.valid),
+        ]
+        with m.If(report):
+            m.d.comb += [
+                completions.i.payload.collective.eq(0),
+                completions.i.payload.status.eq(CompletionStatus.DESCRIPTOR_ERROR),
+            ]
+        m.d.sync += given_up.eq(
+            Mux(reset, 0, given_up + engine.descriptor_fault - (report & completions.i.ready))
+        )
+        return completions
 
     def _memory(self, m, engine):
         """The engine's memory ports on AXI4; whether no burst is under way, and the order to begin
@@ -185,6 +224,8 @@ class AceAxi(wiring.Component):
             reads.halt.eq(halt),
             writes.halt.eq(halt),
             drained.eq(reads.drained & writes.drained),
+            engine.failed.read.eq(reads.failed),
+            engine.failed.write.eq(writes.failed),
         ]
         return drained, halt
 
@@ -193,8 +234,12 @@ class AceAxi(wiring.Component):
         other end was reset."""
         p = self.parameters
         up, lost = Signal(len(p.dims)), Signal(len(p.dims))
-        before = Signal()
+        before, used = Signal(), Signal()
         m.d.sync += before.eq(reset)
+        with m.If(reset):
+            m.d.sync += used.eq(0)
+        with m.Elif(engine.doorbell.valid):
+            m.d.sync += used.eq(1)
         for dim, description in enumerate(p.dims):
             link = LinkPort(
                 flit_bytes=p.flit_bytes, depth=description.depth, grants=description.grants
@@ -209,6 +254,7 @@ class AceAxi(wiring.Component):
                 wiring.connect(m, wiring.flipped(back), link.grant_receive)
             m.d.comb += [
                 link.restart.eq(reset & ~before),
+                link.used.eq(used),
                 up[dim].eq(link.up),
                 lost[dim].eq(link.lost),
             ]
@@ -270,6 +316,7 @@ class AceAxi(wiring.Component):
                     "operators": sum(1 << code for code in p.operators),
                 },
                 "GRANTS": sum(dim.grants << number for number, dim in enumerate(p.dims)),
+                "PROTECTION": {"regions": p.regions, "collectives": p.collectives},
                 "MEMORY": {
                     "burst_beats": axi.burst_beats,
                     "reads": axi.reads,

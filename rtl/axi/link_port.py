@@ -53,10 +53,12 @@ class LinkPort(wiring.Component):
         From where ``send`` goes to (with grants only).
     restart : In(1)
         The engine is being reset. What stands on a stream stays until it is taken.
+    used : In(1)
+        The engine has been given something to do since it was reset.
     up : Out(1)
         Both links have both their ends.
     lost : Out(1)
-        A neighbour was reset and this engine was not.
+        A neighbour was reset and this engine, which had been used, was not.
 
     Notes
     -----
@@ -73,6 +75,7 @@ class LinkPort(wiring.Component):
             "send": Out(stream),
             "receive": In(stream),
             "restart": In(1),
+            "used": In(1),
             "up": Out(1),
             "lost": Out(1),
         }
@@ -115,13 +118,19 @@ class LinkPort(wiring.Component):
             self.up.eq(send_sync.up & receive_sync.up),
             self.lost.eq(send_sync.lost | receive_sync.lost),
         ]
-        self._flits(m, outgoing.i, incoming.o, send_sync, receive_sync)
-        self._grants(m, send_sync, receive_sync)
+        flit_sent, flit_taken = self._flits(m, outgoing.i, incoming.o, send_sync, receive_sync)
+        grants_sent, grants_taken = self._grants(m, send_sync, receive_sync)
+        m.d.comb += [
+            send_sync.used.eq(self.used | flit_sent | (grants_taken != 0)),
+            receive_sync.used.eq(self.used | flit_taken | (grants_sent != 0)),
+        ]
         return m
 
     def _flits(self, m, outgoing, incoming, send_sync, receive_sync):
-        """The engine's flits while the link is up, sync flits before."""
+        """The engine's flits while the link is up, sync flits before; whether one is sent or taken
+        in this cycle."""
         sync_header = Signal(PacketHeader)
+        sent, taken = Signal(), Signal()
         m.d.comb += [
             sync_header.traffic_class.eq(TrafficClass.CONTROL),
             sync_header.replay.eq(send_sync.send.payload),
@@ -149,10 +158,13 @@ class LinkPort(wiring.Component):
             self.port.i.payload.eq(incoming.payload),
             self.port.i.valid.eq(incoming.valid & ~is_sync & receive_sync.up),
             incoming.ready.eq(self.port.i.ready | is_sync | ~receive_sync.up),
+            sent.eq(self.port.o.valid & self.port.o.ready),
+            taken.eq(self.port.i.valid & self.port.i.ready),
         ]
+        return sent, taken
 
     def _grants(self, m, send_sync, receive_sync):
-        """Grants, counted, in the reverse direction."""
+        """Grants, counted, in the reverse direction; how many are sent and come in this cycle."""
         most = (1 << GrantBeat.as_shape()["value"].width) - 1
         m.submodules.grants_out = out = StreamFifo(shape=GrantBeat, depth=2)
         due = Signal(16)  # grants given by the engine and not yet sent
@@ -192,3 +204,4 @@ class LinkPort(wiring.Component):
         with m.If(self.grant_receive.tvalid & ~beat.sync & send_sync.up):
             m.d.comb += arrived.eq(beat.value)
         m.d.sync += came.eq(Mux(self.restart, 0, came + arrived - self.port.granted))
+        return sent, arrived

@@ -30,9 +30,10 @@ class LinkSync(wiring.Component):
     After a restart an end says its generation, and passes nothing else, until the other end has
     answered to that generation. What arrives before belongs to the time before the reset and is
     dropped by the owner (``up`` is low). An end that is up and hears another generation, or no
-    answer, knows that the other end was reset: it is ``lost`` until it is restarted itself. Two
-    ends that were both restarted since they were last up come up, whatever the order and the
-    number of their restarts (docs/ace.md, *Reset*).
+    answer, knows that the other end was reset. If it is still as its own restart left it, it asks
+    again; else it is ``lost`` until it is restarted itself. So two ends that were both restarted
+    and have not been ``used`` since come up, whatever the order and the number of their restarts
+    (docs/ace.md, *On AXI*).
 
     Members
     -------
@@ -41,10 +42,12 @@ class LinkSync(wiring.Component):
         Always taken.
     send : Out(stream of Sync)
         Goes before anything else. What is offered and not taken may give way to something newer.
+    used : In(1)
+        Traffic passes, or the engine has been given something to do.
     up : Out(1)
         Traffic may pass. Low as long as ``send`` has something to say.
     lost : Out(1)
-        The other end was reset and this one was not.
+        The other end was reset and this one, which had been used, was not.
 
     Notes
     -----
@@ -55,6 +58,7 @@ class LinkSync(wiring.Component):
     restart: In(1)
     received: In(stream.Signature(Sync))
     send: Out(stream.Signature(Sync))
+    used: In(1)
     up: Out(1)
     lost: Out(1)
 
@@ -64,6 +68,8 @@ class LinkSync(wiring.Component):
         peer = Signal(GENERATION_BITS)
         heard = Signal()
         agreed = Signal()
+        before = Signal()
+        used = Signal()  # since our restart
         speak = Signal(init=1)
         came = self.received.payload
         answered = Signal()
@@ -78,11 +84,17 @@ class LinkSync(wiring.Component):
         ]
         with m.If(self.send.valid & self.send.ready):
             m.d.sync += speak.eq(0)
+        m.d.comb += used.eq(before | self.used)
+        m.d.sync += before.eq(used)
         with m.If(self.received.valid):
             m.d.sync += peer.eq(came.generation)
             with m.If(agreed):
                 with m.If(~answered | (came.generation != peer)):
-                    m.d.sync += [agreed.eq(0), self.lost.eq(1)]
+                    m.d.sync += [
+                        agreed.eq(answered & ~used),
+                        self.lost.eq(used),
+                        speak.eq(~used),
+                    ]
             with m.Elif(~self.lost):
                 m.d.sync += [heard.eq(1), agreed.eq(answered)]
                 with m.If(~heard | (came.generation != peer) | ~answered):
@@ -91,8 +103,9 @@ class LinkSync(wiring.Component):
             # What was heard from a peer that had been reset before us is still true.
             m.d.sync += [
                 generation.eq(generation + 1),
-                heard.eq(self.lost | (self.received.valid & agreed)),
+                heard.eq(self.lost | (self.received.valid & agreed & used)),
                 agreed.eq(0),
+                before.eq(0),
                 self.lost.eq(0),
                 speak.eq(1),
             ]

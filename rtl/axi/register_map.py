@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from rtl.ace.counters import DimCounters, EngineCounters
+from rtl.ace.status import CompletionStatus
 
 __all__ = [
     "ADDRESS_BITS",
@@ -113,6 +114,7 @@ _INTERRUPTS = _fields(
     ("link", 1, "a neighbour was reset and this engine was not: reset this one too"),
 )
 
+_STATUSES = ", ".join(f"{status.value} {status.name}" for status in CompletionStatus)
 _ENGINE_COUNTERS = 0x400
 _DIM_COUNTERS = 0x800
 _DIM_STRIDE = 0x80
@@ -123,9 +125,16 @@ def counters(struct: type) -> list[str]:
     return [name for name, _ in struct.as_shape()]
 
 
-def registers(*, dims: int = 15) -> tuple[Register, ...]:
-    """The table, for an engine of ``dims`` dims; by default, as large as it can be."""
-    return (*_identity(), *_commands(), *_dims(dims), *_counters(dims))
+def registers(*, dims: int = 15, regions: int = 15) -> tuple[Register, ...]:
+    """The table, for an engine of ``dims`` dims and ``regions`` memory regions; by default, as
+    large as it can be."""
+    return (
+        *_identity(),
+        *_commands(),
+        *_regions(regions),
+        *_dims(dims),
+        *_counters(dims),
+    )
 
 
 def _identity() -> Sequence[Register]:
@@ -191,6 +200,15 @@ def _identity() -> Sequence[Register]:
                 ("writes", 9, "write bursts that may be outstanding"),
             ),
         ),
+        Register(
+            name="PROTECTION", offset=0x01C, access=Access.READ,
+            text="sizes of tables",
+            fields=_fields(
+                ("regions", 4, "memory regions that can be registered"),
+                ("", 4, ""),
+                ("collectives", 8, "collectives that may be at work at once"),
+            ),
+        ),
     )  # fmt: skip
 
 
@@ -206,8 +224,9 @@ def _commands() -> Sequence[Register]:
             name="COMPLETION", offset=0x044, access=Access.POP,
             text="the oldest completion; 0 where none waits",
             fields=_fields(
-                ("collective", 16, "id of the collective"),
-                ("", 15, ""),
+                ("collective", 16, "id of the collective; 0 with DESCRIPTOR_ERROR"),
+                ("status", 4, f"how it ended: {_STATUSES}"),
+                ("", 11, ""),
                 ("valid", 1, "a completion was taken by this read"),
             ),
         ),
@@ -238,6 +257,31 @@ def _commands() -> Sequence[Register]:
             name="CONTROL", offset=0x058, access=Access.WRITE,
             text="commands to the engine as a whole",
             fields=_fields(("reset", 1, "finish the bursts in flight, then reset the engine")),
+        ),
+        Register(
+            name="ABORT", offset=0x05C, access=Access.WRITE,
+            text="give a collective up; no effect on one that is not at work",
+            fields=_fields(("collective", 16, "its id")),
+        ),
+    )  # fmt: skip
+
+
+def _regions(regions: int) -> Sequence[Register]:
+    """What the engine may touch: nothing, until the host registers it."""
+    row = {"count": regions, "stride": 16, "per": "region"}
+    return (
+        Register(
+            name="REGION_BASE", offset=0x080, access=Access.READ_WRITE,
+            text="first flit of a region that the engine may touch", **row,
+        ),
+        Register(
+            name="REGION_LIMIT", offset=0x084, access=Access.READ_WRITE,
+            text="its last flit", **row,
+        ),
+        Register(
+            name="REGION_ACCESS", offset=0x088, access=Access.READ_WRITE,
+            text="what the engine may do there",
+            fields=_fields(("read", 1, "read"), ("write", 1, "write")), **row,
         ),
     )  # fmt: skip
 

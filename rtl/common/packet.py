@@ -71,10 +71,12 @@ class PacketHeader(data.Struct):
     op : number of the op on its (class, dim) since reset, modulo 2**16; equal on all members
     step : index of the receive step, in the op's program at the receiver, that takes this message
     sequence : index of the packet's first payload flit within its message
-    length : payload bytes of this packet, 1 to 65535
+    length : payload bytes of this packet, 1 to 65535; 0 in a void message, which is this header
+        alone
     last : this packet is the last of its message
     configuration : index into the configuration memory of the FRED switch it enters
     replay : kept for the link layer's replay protocol, zero
+    poisoned : the sender has given this collective up: the payload, if there is any, means nothing
     """
 
     traffic_class: 2
@@ -88,6 +90,7 @@ class PacketHeader(data.Struct):
     last: 1
     configuration: 12
     replay: 16
+    poisoned: 1
 
 
 def header_flit_bits() -> int:

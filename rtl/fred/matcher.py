@@ -160,5 +160,7 @@ def _order(header: data.View) -> Value:
 
 
 def _compared(header: data.View) -> Value:
-    """What must agree among the packets of a flow: all but the link's replay number."""
-    return Cat(header[name] for name, _ in PacketHeader.as_shape() if name != "replay")
+    """What must agree among the packets of a flow: all but the link's replay number, and that one
+    sender has given the collective up before the others heard of it."""
+    free = ("replay", "poisoned")
+    return Cat(header[name] for name, _ in PacketHeader.as_shape() if name not in free)

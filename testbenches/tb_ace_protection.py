@@ -1,0 +1,370 @@
+"""Engines on AXI of which one refuses, fails, is aborted, or is reset in the middle."""
+
+import logging
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+
+import cocotb
+import numpy as np
+from cocotb.triggers import ClockCycles
+from cocotbext.axi import AxiResp
+
+from rtl.ace.layouts import Load, Op, Program, RecordKind, Store
+from rtl.ace.status import CompletionStatus
+from rtl.common.packet import DataType
+from testbenches import parameters, seed
+from testbenches.ace_axi import MEMORY_BYTES, AxiGroup
+from testbenches.ace_records import RingChunks, descriptor
+from testbenches.ace_ring_values import contributions, results
+
+_FLIT = 16
+_FLITS = MEMORY_BYTES // _FLIT
+_HALF = _FLITS // 2
+_UNTOUCHED = b"\xa5"
+S = CompletionStatus
+
+Change = Callable[[list[int]], list[int]]
+
+
+def changed(kind: RecordKind, layout, number: int, values: Mapping[str, int]) -> Change:
+    """Put other values into the ``number``-th record of a kind."""
+
+    def change(records: list[int]) -> list[int]:
+        places = [i for i, word in enumerate(records) if word & 15 == kind]
+        word = records[places[number]]
+        for name, value in values.items():
+            field = layout.as_shape()[name]
+            word &= ~(((1 << field.width) - 1) << field.offset)
+            word |= value << field.offset
+        return [*records[: places[number]], word, *records[places[number] + 1 :]]
+
+    return change
+
+
+class _Collectives:
+    """Runs collectives one after another on a group, each with fresh regions and epochs."""
+
+    def __init__(self, dut, **changes):
+        logging.getLogger("cocotb").setLevel(logging.WARNING)
+        p = parameters() | changes
+        self.p = p
+        self.group = AxiGroup(
+            dut,
+            ranks=p["ranks"],
+            dims=1,
+            expected=p["expected"],
+            seed=seed(),
+            stall=p.get("stall", 0),
+        )
+        self.dut = dut
+        self.engines = self.group.engines
+        self.generator = np.random.default_rng(seed())
+        self.number = 0
+        self.used = 0
+
+    async def begin(self) -> None:
+        await self.group.begin()
+        for engine in self.engines:
+            # The upper half of memory is not the engine's.
+            await engine.region(1, 0, _HALF)
+            await engine.write("INTERRUPT_ENABLE", 1)
+
+    def work(self, **changes) -> RingChunks:
+        """The next collective; there is room for four at a time."""
+        p = self.p
+        self.number += 1
+        place = self.number % 4
+        shape = {
+            "operation": p["operation"],
+            "ranks": p["ranks"],
+            "chunk_flits": p["chunk_flits"],
+            "chunks": p["chunks"],
+            "data_type": DataType.INT32,
+            "sources": 4,
+            "destinations": 4,
+            "source": 2048 + 512 * place,
+            "result": 4096 + 512 * place,
+            "collective": 100 + self.number,
+            "first_use": self.used,
+            "begin": {},
+        }
+        work = RingChunks(**shape | changes)
+        self.used += work.chunks
+        return work
+
+    def place(self, work: RingChunks, others: Mapping[int, tuple[RingChunks, Change]]):
+        """Fill the memories; ``others`` are ranks that do something else than all."""
+        values = contributions(work, self.generator)
+        for rank, engine in enumerate(self.engines):
+            own, change = others.get(rank, (work, list))
+            code = descriptor(change(own.records(rank)))
+            address = self.descriptor(work)
+            assert len(code) <= 256 * _FLIT
+            engine.memory.write(_FLIT * address, code)
+            engine.memory.write(_FLIT * work.source, values[rank].tobytes())
+            engine.memory.write(_FLIT * work.result, _UNTOUCHED * (512 * _FLIT))
+        return values
+
+    def descriptor(self, work: RingChunks) -> int:
+        """Its address."""
+        return 256 * (work.collective % 4)
+
+    async def ring(self, work: RingChunks) -> None:
+        for engine in self.engines:
+            assert await engine.write("DOORBELL", self.descriptor(work)) is AxiResp.OKAY
+
+    async def statuses(self, work: RingChunks) -> list[CompletionStatus]:
+        """Wait until all have completed."""
+        out = []
+        for engine in self.engines:
+            collective, status = await engine.completion()
+            assert collective == work.collective, (engine.rank, collective, status)
+            out.append(status)
+        return out
+
+    def right(self, work: RingChunks, values, ranks=None) -> None:
+        """The results of these ranks."""
+        for rank, expected in enumerate(results(work, values)):
+            if ranks is None or rank in ranks:
+                got = self.engines[rank].memory.read(_FLIT * work.result, expected.nbytes)
+                assert got == expected.tobytes(), f"rank {rank} of collective {work.collective}"
+
+    def untouched(self, work: RingChunks, ranks=None) -> None:
+        for rank, engine in enumerate(self.engines):
+            if ranks is None or rank in ranks:
+                got = engine.memory.read(_FLIT * work.result, 512 * _FLIT)
+                assert got == _UNTOUCHED * len(got), f"rank {rank} of {work.collective}"
+
+    async def good(self) -> None:
+        """A collective that must be right on all ranks."""
+        work = self.work()
+        values = self.place(work, {})
+        await self.ring(work)
+        assert set(await self.statuses(work)) == {S.OK}
+        self.right(work, values)
+
+    def others(self, rank: int) -> list[int]:
+        return [r for r in range(self.p["ranks"]) if r != rank]
+
+
+_FAR = _HALF + 16
+
+
+def _begin(status: CompletionStatus, **values: int):
+    return status, values, list, True
+
+
+# What a rank may ask for and must not: its status, changes of BEGIN, changes of records, and
+# whether nothing at all is written.
+_REFUSALS: dict[str, tuple[CompletionStatus, dict[str, int], Change, bool]] = {
+    "source outside": _begin(S.ADDRESS_ERROR, source=_FAR),
+    "source across the end": _begin(S.ADDRESS_ERROR, source=_HALF - 1),
+    "source beyond the space": _begin(S.ADDRESS_ERROR, source=(1 << 32) - 1),
+    "result outside": _begin(S.ADDRESS_ERROR, result=_FAR),
+    "unknown operation": _begin(S.OPERATION_ERROR, operation=4),
+    "unknown operator": _begin(S.OPERATION_ERROR, operator=3),
+    "operator not built": _begin(S.OPERATION_ERROR, operator=1),
+    "class of control": _begin(S.OPERATION_ERROR, traffic_class=3),
+    "unknown type": _begin(S.TYPE_ERROR, data_type=7),
+    "type not built": _begin(S.TYPE_ERROR, data_type=1),
+    "source size": _begin(S.SIZE_ERROR, source_bytes=46),
+    "result size": _begin(S.SIZE_ERROR, result_bytes=1),
+    "program too long": _begin(S.PLAN_ERROR, program_steps=17),
+    "step beyond the table": (
+        S.PLAN_ERROR, {}, changed(RecordKind.PROGRAM, Program, 1, {"index": 16}), True,
+    ),
+    "program beyond the table": (
+        S.PLAN_ERROR, {}, changed(RecordKind.OP, Op, 0, {"rx_program": 4000}), True,
+    ),
+    "type of an op": (
+        S.TYPE_ERROR, {}, changed(RecordKind.OP, Op, 0, {"data_type": 2}), True,
+    ),
+    "load outside": (
+        S.ADDRESS_ERROR, {}, changed(RecordKind.LOAD, Load, 0, {"memory_address": _FAR}), True,
+    ),
+    "load beyond the SRAM": (
+        S.PLAN_ERROR, {}, changed(RecordKind.LOAD, Load, 0, {"sram_address": 1 << 19}), True,
+    ),
+    "store outside": (
+        S.ADDRESS_ERROR, {}, changed(RecordKind.STORE, Store, -1, {"memory_address": _FAR}),
+        False,
+    ),
+}  # fmt: skip
+
+
+@cocotb.test(timeout_time=4000, timeout_unit="us")
+async def refusals(dut):
+    """One rank refuses: its status there, PEER_ERROR elsewhere, nothing written, and a collective
+    that was rung at the same time is right everywhere."""
+    t = _Collectives(dut)
+    await t.begin()
+    for number, (name, (status, values, change, nothing)) in enumerate(_REFUSALS.items()):
+        bad = t.work()
+        rank = number % t.p["ranks"]
+        own = replace(bad, begin=values)
+        contributed = t.place(bad, {rank: (own, change)})
+        good = t.work()
+        values_good = t.place(good, {})
+        await t.ring(bad)
+        await t.ring(good)
+        ended = await t.statuses(bad)
+        assert ended[rank] == status, (name, ended)
+        if nothing:
+            assert {ended[r] for r in t.others(rank)} == {S.PEER_ERROR}, (name, ended)
+            t.untouched(bad)
+        else:
+            for r in t.others(rank):
+                assert ended[r] in (S.OK, S.PEER_ERROR), (name, ended)
+                if ended[r] is S.OK:
+                    t.right(bad, contributed, [r])
+        outside = t.engines[rank].memory.read(_FLIT * _HALF, _FLIT * _HALF)
+        assert not any(outside), name
+        assert set(await t.statuses(good)) == {S.OK}, name
+        t.right(good, values_good)
+    for engine in t.engines:
+        assert (await engine.fields("STATUS"))["idle"] == 1
+
+
+def _failing(engine, side: str, first: int, flits: int) -> Callable[[], None]:
+    """Let memory answer SLVERR to bursts that touch a range; returns how to end that."""
+    port = engine.memory.read_if if side == "read" else engine.memory.write_if
+    name = f"_{side}"
+    before = getattr(port, name)
+
+    async def access(address, what):
+        size = what if side == "read" else len(what)
+        if address < _FLIT * (first + flits) and address + size > _FLIT * first:
+            raise ValueError("no such memory")
+        return await before(address, what)
+
+    setattr(port, name, access)
+    return lambda: setattr(port, name, before)
+
+
+@cocotb.test(timeout_time=4000, timeout_unit="us")
+async def memory_errors(dut):
+    """Memory answers SLVERR: to a read, to a write, to the fetch of a descriptor."""
+    t = _Collectives(dut)
+    await t.begin()
+    ranks = t.p["ranks"]
+    for rank in range(ranks):
+        work = t.work()
+        values = t.place(work, {})
+        heal = _failing(t.engines[rank], "read", work.source + t.p["chunk_flits"] + 1, 1)
+        good = t.work()
+        values_good = t.place(good, {})
+        await t.ring(work)
+        await t.ring(good)
+        ended = await t.statuses(work)
+        assert ended[rank] is S.MEMORY_ERROR, ended
+        assert {ended[r] for r in t.others(rank)} == {S.PEER_ERROR}, ended
+        assert set(await t.statuses(good)) == {S.OK}
+        t.right(good, values_good)
+        heal()
+
+        work = t.work()
+        values = t.place(work, {})
+        heal = _failing(t.engines[rank], "write", work.result, 1)
+        await t.ring(work)
+        ended = await t.statuses(work)
+        assert ended[rank] is S.MEMORY_ERROR, ended
+        for r in t.others(rank):
+            assert ended[r] in (S.OK, S.PEER_ERROR), ended
+            if ended[r] is S.OK:
+                t.right(work, values, [r])
+        heal()
+        await t.good()
+
+    # A descriptor that cannot be read, and one that may not be: the rank says so, the others wait
+    # for it, and all is well when the host rings with the right one.
+    for kind in ("error", "region"):
+        work = t.work()
+        values = t.place(work, {})
+        engine = t.engines[1]
+        heal = list
+        if kind == "error":
+            heal = _failing(engine, "read", t.descriptor(work), 256)
+            await t.ring(work)
+        else:
+            for other in t.engines:
+                address = t.descriptor(work) if other is not engine else _FLITS - 256
+                await other.write("DOORBELL", address)
+        assert await engine.completion() == (0, S.DESCRIPTOR_ERROR)
+        heal()
+        await engine.write("DOORBELL", t.descriptor(work))
+        assert set(await t.statuses(work)) == {S.OK}
+        t.right(work, values)
+
+
+@cocotb.test(timeout_time=4000, timeout_unit="us")
+async def aborts(dut):
+    """The host gives a collective up, in the middle, on one rank or on several."""
+    t = _Collectives(dut)
+    await t.begin()
+    ranks = t.p["ranks"]
+    seen = set()
+    for turn in range(t.p["turns"]):
+        bad = t.work()
+        values = t.place(bad, {})
+        good = t.work()
+        values_good = t.place(good, {})
+        await t.ring(bad)
+        await t.ring(good)
+        await ClockCycles(dut.clk, int(t.generator.integers(1, 400)))
+        who = {turn % ranks} if turn % 3 else {0, ranks - 1}
+        for rank in who:
+            await t.engines[rank].write("ABORT", bad.collective)
+            await t.engines[rank].write("ABORT", 0xFFFF)  # at work nowhere: no effect
+        ended = await t.statuses(bad)
+        for rank, status in enumerate(ended):
+            allowed = {S.OK, S.PEER_ERROR} | ({S.ABORTED} if rank in who else set())
+            assert status in allowed, ended
+            if status is S.OK:
+                t.right(bad, values, [rank])
+        if len(who) == 1 and S.PEER_ERROR in ended:
+            assert ended[min(who)] is S.ABORTED, ended
+        seen |= set(ended)
+        assert set(await t.statuses(good)) == {S.OK}
+        t.right(good, values_good)
+    assert {S.ABORTED, S.PEER_ERROR} <= seen, seen
+
+
+@cocotb.test(timeout_time=8000, timeout_unit="us")
+async def resets(dut):
+    """All engines are reset in the middle of two collectives, at different times, one of them
+    twice: bursts end in order, the links come up, and the next collective is right."""
+    t = _Collectives(dut)
+    await t.begin()
+    for _turn in range(t.p["turns"]):
+        for _ in range(2):
+            work = t.work()
+            t.place(work, {})
+            await t.ring(work)
+        await ClockCycles(dut.clk, int(t.generator.integers(1, 400)))
+        order = [int(rank) for rank in t.generator.permutation(t.p["ranks"])]
+        for rank in [order[-1], *order]:
+            engine = t.engines[rank]
+            assert await engine.write("CONTROL", 1) is AxiResp.OKAY
+            await ClockCycles(dut.clk, int(t.generator.integers(1, 60)))
+        for engine in t.engines:
+            for _ in range(500):
+                status = await engine.fields("STATUS")
+                if not status["resetting"] and await engine.read("LINKS") == 1:
+                    break
+            else:
+                raise TimeoutError(f"rank {engine.rank}: the links do not come up")
+            assert status["idle"] == 1
+            assert status["completions"] == 0
+            assert await engine.read("COUNT_DESCRIPTOR_BYTES") == 0
+            await engine.write("INTERRUPT_PENDING", 2)
+            assert await engine.read("INTERRUPT_PENDING") == 0
+            assert engine.monitor.outstanding == {"aw": 0, "ar": 0}
+        t.used = 0
+        await t.good()
+        await t.good()
+        # Whoever is reset alone stops its neighbours, and they say so.
+    await t.engines[0].write("CONTROL", 1)
+    await ClockCycles(dut.clk, 200)
+    for rank in (1, t.p["ranks"] - 1):
+        assert (await t.engines[rank].fields("INTERRUPT_PENDING"))["link"] == 1
+        assert await t.engines[rank].read("LINKS") == 0
