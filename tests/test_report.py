@@ -26,6 +26,7 @@ from sw_model.results import (
     TrainingResult,
     to_ns,
 )
+from sw_model.schedule.joint_bound import NO_BOUND, JointBound
 from sw_model.topology import Dim, DimKind, Topology
 from sw_model.workload import resnet50
 from sw_model.workload.layers import Pass
@@ -53,7 +54,17 @@ def run(label: str = "themis") -> RunResult:
         DimResult("dim 1", "Ring", 4, Fraction(20 * 10**9), 800, 8000),
         DimResult("dim 2", "Fred", 4, Fraction(15 * 10**9), 0, 0),
     )
-    return RunResult(label, training, dims, 16, 1_250_000_000, (DimBar(0, 100, 900),))
+    bound = JointBound(Fraction(6, 10**7), (1, 0))
+    return RunResult(
+        label,
+        training,
+        dims,
+        16,
+        1_250_000_000,
+        (DimBar(0, 100, 900),),
+        bound=bound,
+        layer_bounds=(JointBound(Fraction(1, 10**7), (0,)), NO_BOUND),
+    )
 
 
 def crosscheck(*cycles: int, data_ok: bool = True, bound: float = 0.05) -> Crosscheck:
@@ -101,7 +112,11 @@ def test_run_json() -> None:
         "exposed_ns": 200.0,
         "update_wait_ns": 40.0,
         "bytes": 8000,
+        "bound_ns": 100.0,
     }
+    assert (report["bound_ns"], report["bound_dims"]) == (600.0, ["dim 2", "dim 1"])
+    assert report["layers"][1]["bound_ns"] == 0.0
+    assert report["endpoint"] == "platform"
     json.dumps(report, allow_nan=False)
 
 

@@ -12,6 +12,8 @@ from operator import itemgetter
 from typing import TYPE_CHECKING
 
 from sw_model.results import RunResult, to_ns
+from sw_model.schedule.joint_bound import JointBound
+from sw_model.units import format_time_ns
 from sw_model.workload.layers import Pass
 
 if TYPE_CHECKING:
@@ -105,6 +107,14 @@ class Page:
     notes: tuple[str, ...] = ()
 
 
+def _bound(bound: JointBound) -> tuple[tuple[str, str], ...]:
+    """As a fact, where there is a collective."""
+    if not bound.dims:
+        return ()
+    told = f"{format_time_ns(bound.ns)} ({', '.join(bound.named)})"
+    return (("collectives take at least", told),)
+
+
 def page_of_run(run: RunResult, *, title: str) -> Page:
     """Of a run on the platform's engines."""
     training, latest = run.training, run.training.latest
@@ -137,6 +147,7 @@ def page_of_run(run: RunResult, *, title: str) -> Page:
             ("NPUs", f"{run.npus}, {len(training.ranks)} of them simulated"),
             ("iterations", str(len(training.iterations))),
             ("schedule", run.label),
+            *_bound(run.bound),
         ),
         total=ns(total),
         parts=(
@@ -195,6 +206,8 @@ def page_of_trace(result: TraceResult) -> Page:
             ("nodes", f"{result.workload.nodes:,}"),
             ("iterations", str(len(result.iterations))),
             ("semantics", result.semantics.value),
+            ("endpoints", result.endpoint),
+            *_bound(result.bounds.whole),
         ),
         total=ns(total),
         parts=(
