@@ -203,6 +203,8 @@ def test_tables() -> None:
         "20 GB/s",
         "16 ns",
         "exposed communication",
+        "collectives take at least",
+        "0.6 (dim 2, dim 1)",
         "50.0%",
         "dim 1, Ring 4: utilisation",
         "sent per NPU",

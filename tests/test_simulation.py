@@ -33,6 +33,10 @@ def test_the_example_at_a_small_scale(experiment) -> None:
         assert run.npus == 16
         assert len(run.training.collectives) == 2 * 54
         assert sum(run.training.iterations) == run.training.total
+        assert 0 < run.bound.seconds * run.clock_hz <= run.training.total
+        assert run.bound.dims == (0, 1)
+        for layer, bound in zip(run.training.layers, run.layer_bounds, strict=True):
+            assert 0 < bound.seconds * run.clock_hz <= layer.communication
         payload = 2 * workload.communication_bytes()
         ring, fred = run.dims
         assert ring.bytes_per_npu + fred.bytes_per_npu > payload
