@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, fields, replace
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 from amaranth.hdl import UnusedElaboratable
 from amaranth.lib import wiring
@@ -18,8 +19,12 @@ from rtl.ace.parameters import AceParameters, DimParameters
 from rtl.axi.endpoint import AceAxi
 from rtl.axi.parameters import AxiParameters
 from rtl.axi.register_map import registers
+from rtl.common.packet import DataType, Operator
 from rtl.fred.switch import FredSwitch
+from rtl.link.port import LinkPort
 from sim_top.emission import emit_systemverilog
+from sim_top.emission.companions import constraints, instantiation
+from sim_top.emission.portable import portable
 from sim_top.emission.ports import field_ports
 from sim_top.platform.component import PlatformComponent
 from sim_top.platform.parameters import DATA_TYPES, OPERATORS
@@ -31,9 +36,9 @@ from sw_model.platform import Platform
 from sw_model.topology import Dim, DimKind, Topology
 from sw_model.units import shown
 
-__all__ = ["LINT", "TOPS", "emit"]
+__all__ = ["LINT", "TOPS", "emit", "written"]
 
-Settings = dict[str, int]
+Settings = dict[str, Any]
 
 LINT = [
     "-Wall",
@@ -42,11 +47,16 @@ LINT = [
     "-Wno-WIDTHEXPAND",  # it compares and adds values of different widths, as Amaranth means it
     "-Wno-WIDTHTRUNC",  # and cuts sums where Amaranth cuts them
     "-Wno-PROCASSINIT",  # registers have an initial value beside their reset
+    "-Wno-SYMRSVDWORD",  # a port called operator is a word of C++, which the model renames
+    "-Wno-VARHIDDEN",  # a part and a register inside it may have the same name
+    "-Wno-CMPCONST",  # a code is compared with its largest value also where every code is one
     "-Wno-CASEINCOMPLETE",  # values are assigned before the case
 ]
 """Verilator's options for linting what is written; what each waives, and why it is harmless."""
 
 _LARGEST = 1 << 20  # no parameter of a part is larger
+_KINDS = {"data_types": DataType, "operators": Operator}
+"""Parameters that are sets of names, joined by +."""
 
 
 @dataclass(frozen=True)
@@ -64,7 +74,8 @@ def _ace(settings: Settings) -> wiring.Component:
     ring = DimParameters(grants=True, credits=settings["link_depth"], depth=settings["link_depth"])
     fred = replace(ring, grants=False)
     dims = (ring,) * settings["ring_dims"] + (fred,) * settings["fred_dims"]
-    parameters = AceParameters(dims=dims, data_types=DATA_TYPES, operators=OPERATORS, **shared)
+    shared |= {"data_types": settings["data_types"], "operators": settings["operators"]}
+    parameters = AceParameters(dims=dims, **shared)
     if settings["axi"] not in (0, 1):
         raise ValueError(f"axi must be 0 or 1, not {settings['axi']!r}")
     if not settings["axi"]:
@@ -79,10 +90,20 @@ def _fred(settings: Settings) -> wiring.Component:
         "input_depth", "output_credits",
     )  # fmt: skip
     return FredSwitch(
-        data_types=frozenset(DATA_TYPES),
-        operators=frozenset(OPERATORS),
+        data_types=frozenset(settings["data_types"]),
+        operators=frozenset(settings["operators"]),
         rate=Fraction(1),
         **{name: settings[name] for name in names},
+    )
+
+
+def _link(settings: Settings) -> wiring.Component:
+    return LinkPort(
+        flit_bytes=settings["flit_bytes"],
+        credits=settings["credits"],
+        depth=settings["depth"],
+        rate=Fraction(settings["rate_numerator"], max(1, settings["rate_denominator"])),
+        channels=settings["channels"],
     )
 
 
@@ -95,7 +116,9 @@ def _platform(settings: Settings) -> wiring.Component:
     return PlatformComponent(Platform.from_topology(Topology(dims)))
 
 
+_ARITHMETIC: Settings = {"data_types": DATA_TYPES, "operators": OPERATORS}
 _ACE_SIM: Settings = {
+    **_ARITHMETIC,
     "flit_bytes": 16,
     "ring_dims": 1,
     "fred_dims": 1,
@@ -112,11 +135,14 @@ _ACE_SIM: Settings = {
     "read_beats": 128,
     "write_beats": 128,
     "adder_depth": ACE_TIMING.adder_depth,
+    "collectives": 4,
+    "regions": 4,
     "completions": 16,
     "axi": 1,  # 0: the ports are Antiphon's own, as between the parts of a platform
     **{f"axi_{name}": value for name, value in asdict(AxiParameters()).items()},
 }
 _FRED_SIM: Settings = {
+    **_ARITHMETIC,
     "ports": 4,
     "middle_copies": 3,
     "flit_bytes": 16,
@@ -125,6 +151,15 @@ _FRED_SIM: Settings = {
     "configurations": 18,
     "input_depth": 320,
     "output_credits": 320,
+}
+
+_LINK_SIM: Settings = {
+    "flit_bytes": 16,
+    "credits": 64,
+    "depth": 64,
+    "rate_numerator": 1,
+    "rate_denominator": 1,
+    "channels": 1,
 }
 
 TOPS: Mapping[str, _Top] = {
@@ -160,6 +195,20 @@ TOPS: Mapping[str, _Top] = {
         },
         build=_fred,
     ),
+    "link": _Top(
+        presets={
+            "sim": _LINK_SIM,
+            # Four classes, and a round trip of 500 cycles each way at 64 bytes a cycle.
+            "paper": {
+                **_LINK_SIM,
+                "flit_bytes": 64,
+                "credits": 1024,
+                "depth": 1024,
+                "channels": 4,
+            },
+        },
+        build=_link,
+    ),
     "platform": _Top(
         presets={"sim": {"ring": 4, "fred": 4}, "paper": {"ring": 4, "fred": 4}}, build=_platform
     ),
@@ -167,9 +216,12 @@ TOPS: Mapping[str, _Top] = {
 """What can be written."""
 
 
-def emit(top: str, out: Path, *, preset: str, settings: Mapping[str, str]) -> list[Path]:
-    """Write ``<top>.sv``, and a FuseSoC core file that names it; for ``ace`` on AXI also a C header
-    of its registers.
+def emit(
+    top: str, out: Path, *, preset: str, settings: Mapping[str, str], period_ps: int = 5000
+) -> list[Path]:
+    """Write ``<top>.sv``, and beside it the constraints of its clock, a wrapper that instantiates
+    it, and a FuseSoC core file that names them; for ``ace`` on AXI also a C header of its
+    registers.
 
     The same arguments give the same bytes. The header of the SystemVerilog says the parameters.
 
@@ -179,6 +231,7 @@ def emit(top: str, out: Path, *, preset: str, settings: Mapping[str, str]) -> li
     out : folder, made where it is missing
     preset : ``sim`` or ``paper``
     settings : parameters to change, as text
+    period_ps : of the clock, for the constraints
 
     Returns
     -------
@@ -190,27 +243,16 @@ def emit(top: str, out: Path, *, preset: str, settings: Mapping[str, str]) -> li
     InputError
         for an unknown top, preset or parameter, or a value that the component refuses.
     """
-    if top not in TOPS:
-        raise InputError(f"unknown top {top!r}{nearest(top, TOPS)}")
-    if preset not in TOPS[top].presets:
-        raise InputError(f"unknown preset {preset!r}{nearest(preset, TOPS[top].presets)}")
-    chosen = dict(TOPS[top].presets[preset])
-    for key, text in settings.items():
-        if key not in chosen:
-            raise InputError(f"unknown parameter {key!r} of {top}{nearest(key, chosen)}")
-        try:
-            chosen[key] = int(text, 0)
-        except ValueError:
-            raise InputError(f"{key} must be a whole number, not {shown(text)}") from None
-        if chosen[key] > _LARGEST:
-            raise InputError(f"{key} must be at most {_LARGEST}, not {shown(text)}")
-    text = _built(top, chosen)
-    header = [f"// {top}, preset {preset}."]
-    header += [f"//   {key} = {chosen[key]}" for key in chosen]
-    files = {f"{top}.sv": "\n".join([*header, text])}
+    text, chosen = written(top, preset=preset, settings=settings)
+    files = {
+        f"{top}.sv": text,
+        f"{top}.sdc": constraints(top, period_ps=period_ps),
+        f"{top}_example.v": instantiation(text, top),
+    }
     if chosen.get("axi"):
         dims = chosen["ring_dims"] + chosen["fred_dims"]
-        files["ace_registers.h"] = c_header(registers(dims=dims))
+        table = registers(dims=dims, regions=chosen["regions"])
+        files["ace_registers.h"] = c_header(table)
     files[f"{top}.core"] = _core(top, headers=[name for name in files if name.endswith(".h")])
     try:
         out.mkdir(parents=True, exist_ok=True)
@@ -221,6 +263,44 @@ def emit(top: str, out: Path, *, preset: str, settings: Mapping[str, str]) -> li
     return [out / name for name in files]
 
 
+def written(top: str, *, preset: str, settings: Mapping[str, str]) -> tuple[str, Settings]:
+    """The SystemVerilog of a top, and the parameters it was built with. See :func:`emit`."""
+    if top not in TOPS:
+        raise InputError(f"unknown top {top!r}{nearest(top, TOPS)}")
+    if preset not in TOPS[top].presets:
+        raise InputError(f"unknown preset {preset!r}{nearest(preset, TOPS[top].presets)}")
+    chosen = dict(TOPS[top].presets[preset])
+    for key, text in settings.items():
+        if key not in chosen:
+            raise InputError(f"unknown parameter {key!r} of {top}{nearest(key, chosen)}")
+        chosen[key] = _names(key, text) if key in _KINDS else _number(key, text)
+    header = [f"// {top}, preset {preset}."]
+    for key, value in chosen.items():
+        shown_value = "+".join(v.name.lower() for v in value) if key in _KINDS else value
+        header.append(f"//   {key} = {shown_value}")
+    return "\n".join([*header, _built(top, chosen)]), chosen
+
+
+def _number(key: str, text: str) -> int:
+    try:
+        number = int(text, 0)
+    except ValueError:
+        raise InputError(f"{key} must be a whole number, not {shown(text)}") from None
+    if number > _LARGEST:
+        raise InputError(f"{key} must be at most {_LARGEST}, not {shown(text)}")
+    return number
+
+
+def _names(key: str, text: str) -> tuple[DataType | Operator, ...]:
+    """``fp16+int32`` as members of the enumeration, in its order."""
+    known = {member.name.lower(): member for member in _KINDS[key]}
+    names = text.split("+")
+    for name in names:
+        if name not in known:
+            raise InputError(f"{key} must be of {', '.join(known)}, joined by +, not {shown(text)}")
+    return tuple(member for name, member in known.items() if name in names)
+
+
 def _built(top: str, settings: Settings) -> str:
     """The SystemVerilog. What was built before a part refused its parameters stays unused, of
     course, and nothing is said about that."""
@@ -229,7 +309,7 @@ def _built(top: str, settings: Settings) -> str:
         try:
             component = TOPS[top].build(settings)
             ports = field_ports(component) if isinstance(component, AceAxi) else None
-            return emit_systemverilog(component, name=top, ports=ports)
+            return portable(emit_systemverilog(component, name=top, ports=ports))
         except ValueError as error:
             reason = str(error)
         gc.collect()  # Amaranth warns when the parts go: now, not later
@@ -245,6 +325,8 @@ def _core(top: str, *, headers: list[str]) -> str:
         "description": f"Antiphon's {top}, written from its Amaranth description",
         "filesets": {
             "rtl": {"files": [f"{top}.sv"], "file_type": "systemVerilogSource"},
+            "example": {"files": [f"{top}_example.v"], "file_type": "verilogSource"},
+            "constraints": {"files": [f"{top}.sdc"], "file_type": "SDC"},
             **software,
         },
         "targets": {

@@ -347,13 +347,14 @@ def test_bench(folder, antiphon, monkeypatch) -> None:
 
 
 def test_emit(folder, antiphon, monkeypatch) -> None:
-    def emit(top, out, *, preset, settings):
+    def emit(top, out, *, preset, settings, period_ps):
         assert (top, out, preset, settings) == ("fred", Path("o"), "paper", {"ports": "8"})
+        assert period_ps == 800
         return [out / "fred.sv", out / "fred.core"]
 
     put(monkeypatch, "sim_top.emit", emit=emit)
     arguments = ("emit", "fred", "--out", "o", "--preset", "paper", "--set", "ports=8")
-    status, out, _ = antiphon(*arguments, "--json", "-")
+    status, out, _ = antiphon(*arguments, "--period-ps", "800", "--json", "-")
     assert status == 0
     assert json.loads(out) == {"top": "fred", "files": ["o/fred.sv", "o/fred.core"]}
 

@@ -1,4 +1,5 @@
-"""Write a part of the design as SystemVerilog, each distinct module once, with a FuseSoC core file.
+"""Write a part of the design as SystemVerilog, each distinct module once, with the constraints of
+its clock, a wrapper that instantiates it, and a FuseSoC core file.
 
 The same arguments give the same bytes.
 """
@@ -7,7 +8,7 @@ from __future__ import annotations
 
 import argparse
 
-from sim_top.cli.frame import Output
+from sim_top.cli.frame import Output, whole
 from sim_top.cli.targets import check_folder, target
 from sw_model.errors import InputError
 
@@ -23,7 +24,7 @@ def _setting(text: str) -> tuple[str, str]:
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add arguments."""
-    parser.add_argument("top", metavar="TOP", help="ace, fred, or platform")
+    parser.add_argument("top", metavar="TOP", help="ace, fred, link, or platform")
     parser.add_argument(
         "--out", required=True, type=target, metavar="DIR", help="folder to write to"
     )
@@ -39,6 +40,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
         metavar="KEY=VALUE",
         help="change one parameter of the preset; may stand more than once",
     )
+    parser.add_argument(
+        "--period-ps",
+        type=whole,
+        default=5000,
+        metavar="PS",
+        help="clock period of the constraints (default 5000)",
+    )
 
 
 def run(arguments: argparse.Namespace, output: Output) -> bool:
@@ -50,7 +58,13 @@ def run(arguments: argparse.Namespace, output: Output) -> bool:
 
     from sim_top.emit import emit
 
-    files = emit(arguments.top, arguments.out, preset=arguments.preset, settings=settings)
+    files = emit(
+        arguments.top,
+        arguments.out,
+        preset=arguments.preset,
+        settings=settings,
+        period_ps=arguments.period_ps,
+    )
     output.data = {"top": arguments.top, "files": [str(path) for path in files]}
     output.show(*(str(path) for path in files))
     return True

@@ -1,0 +1,222 @@
+"""What is exported, in the tools of others: Verilator, Icarus, Yosys, slang; its companions too."""
+
+import re
+import shutil
+import subprocess
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from sim_top.emission.companions import Port, constraints, instantiation, ports_of
+from sim_top.emission.portable import portable
+from sim_top.emit import LINT, emit
+from sim_top.simulator.toolchain import run_tool, verilator_command
+from sim_top.synth.tools import yosys
+from sw_model.errors import InputError
+
+_CASES = {
+    "link": {},
+    "link, four channels": {"channels": "4", "rate_numerator": "3", "rate_denominator": "4"},
+    "fred": {},
+    "fred, five ports of two types": {"ports": "5", "data_types": "bf16+fp32", "operators": "max"},
+    "ace": {},
+    "ace, its own ports": {"axi": "0"},
+}
+_DEFAULT = ("link, four channels", "fred", "ace")
+_PARAMETERS = [
+    pytest.param(case, marks=() if case in _DEFAULT else pytest.mark.full) for case in _CASES
+]
+
+
+@pytest.fixture(scope="module")
+def exported(tmp_path_factory):
+    """A folder with everything of a case."""
+
+    @cache
+    def make(case: str) -> Path:
+        folder = tmp_path_factory.mktemp("exported")
+        emit(case.split(",")[0], folder, preset="sim", settings=_CASES[case])
+        return folder
+
+    return make
+
+
+def _top(case: str) -> str:
+    return case.split(",")[0]
+
+
+@pytest.mark.parametrize("case", _PARAMETERS)
+def test_verilator_lint(exported, case):
+    command, environment = verilator_command()
+    top = _top(case)
+    said = run_tool(
+        [
+            *command,
+            "--lint-only",
+            *LINT,
+            f"{top}.sv",
+            f"{top}_example.v",
+            "--top",
+            f"{top}_example",
+        ],
+        directory=exported(case),
+        environment=environment,
+    )
+    assert "%" not in said
+
+
+@pytest.mark.parametrize("case", _PARAMETERS)
+def test_icarus(exported, case):
+    top = _top(case)
+    run_tool(
+        ["iverilog", "-g2012", "-t", "null", f"{top}.sv", f"{top}_example.v"],
+        directory=exported(case),
+    )
+
+
+@pytest.mark.parametrize("case", _PARAMETERS)
+def test_slang(exported, case):
+    pytest.importorskip("pyslang", reason="the second front end is not installed")
+    from pyslang.ast import Compilation
+    from pyslang.syntax import SyntaxTree
+
+    compilation = Compilation()
+    for name in (f"{_top(case)}.sv", f"{_top(case)}_example.v"):
+        compilation.addSyntaxTree(SyntaxTree.fromFile(str(exported(case) / name)))
+    errors = [str(d.code) for d in compilation.getAllDiagnostics() if d.isError()]
+    assert errors == []
+
+
+@pytest.mark.parametrize("case", _PARAMETERS)
+def test_yosys(exported, case):
+    """No latch, no combinational loop, no net with two drivers or none."""
+    top = _top(case)
+    script = (
+        f"read_verilog -sv {top}.sv; hierarchy -check -top {top}; proc; "
+        "select -assert-none t:$dlatch t:$adlatch t:$sr; check -assert"
+    )
+    try:
+        command = yosys()
+    except InputError as error:
+        pytest.skip(str(error))
+    run_tool([*command, "-q", "-p", script], directory=exported(case))
+
+
+def test_the_same_bytes(exported, tmp_path):
+    for case in ("link, four channels", "fred"):
+        emit(_top(case), tmp_path, preset="sim", settings=_CASES[case])
+        for path in exported(case).iterdir():
+            assert (tmp_path / path.name).read_bytes() == path.read_bytes()
+
+
+def test_companions(exported):
+    folder = exported("link")
+    assert {path.name for path in folder.iterdir()} == {
+        "link.sv", "link.sdc", "link_example.v", "link.core",
+    }  # fmt: skip
+    assert "create_clock -name clk -period 5 [get_ports clk]" in (folder / "link.sdc").read_text()
+    core = (folder / "link.core").read_text()
+    assert '"link.sdc"' in core
+    assert '"link_example.v"' in core
+    assert "//   rate_numerator = 1" in (folder / "link.sv").read_text()
+
+
+def test_constraints():
+    text = constraints("x", period_ps=800)
+    assert "-period 0.8 [get_ports clk]" in text
+    assert "set_input_delay 0.32 -clock clk" in text
+
+
+_SMALL = """\
+module pair(clk, a, b, y);
+  wire [1:0] t;
+  input clk;
+  wire clk;
+  input [7:0] a;
+  wire [7:0] a;
+  input b;
+  wire b;
+  output [7:0] y;
+  reg [7:0] y;
+  always_comb begin
+    y = a;
+    if (b) y[7:4] = 4'h5;
+  end
+endmodule
+"""
+
+
+def test_ports():
+    assert ports_of(_SMALL, "pair") == (
+        Port("clk", "input", 1), Port("a", "input", 8), Port("b", "input", 1),
+        Port("y", "output", 8),
+    )  # fmt: skip
+    example = instantiation(_SMALL, "pair")
+    assert "  output wire     [7:0] y\n" in example
+    assert "    .clk (clk),\n" in example
+    with pytest.raises(ValueError, match=r"^the text must have a module 'pear'$"):
+        ports_of(_SMALL, "pear")
+    with pytest.raises(ValueError, match=r"^module 'pair' must declare its port 'b'$"):
+        ports_of(_SMALL.replace("  input b;\n", ""), "pair")
+
+
+_BENCH = """\
+module bench;
+  reg [7:0] a = 8'h3c; reg b = 1'b1; wire [7:0] y; wire [7:0] z;
+  pair pair_0 (.clk(1'b0), .a(a), .b(b), .y(y));
+  pair pair_1 (.clk(1'b0), .a(8'h12), .b(1'b0), .y(z));
+  initial begin
+    #1 $display("%h %h", y, z);
+    a = 8'h77;
+    #1 $display("%h", y);
+    $finish;
+  end
+endmodule
+"""
+
+
+def test_icarus_runs_what_is_exported(tmp_path):
+    """Also processes whose inputs never move."""
+    if shutil.which("iverilog") is None:
+        pytest.skip("Icarus is not installed")
+    (tmp_path / "pair.sv").write_text(portable(_SMALL))
+    (tmp_path / "bench.sv").write_text(_BENCH)
+    run_tool(["iverilog", "-g2012", "-o", "bench", "pair.sv", "bench.sv"], directory=tmp_path)
+    said = subprocess.run(
+        ["vvp", "-n", "bench"], cwd=tmp_path, capture_output=True, text=True, timeout=20, check=True
+    ).stdout
+    assert said.split() == ["5c", "12", "57"]
+
+
+def test_portable():
+    text = portable(_SMALL)
+    assert "always_comb" not in text.split("`endif", 1)[1]
+    assert text.count("`ANTIPHON_START") == 1
+    assert (
+        "`ANTIPHON_START"
+        not in portable("module m(a);\n  input a;\nendmodule\n").split("`endif")[1]
+    )
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        (
+            {"data_types": "fp61"},
+            "data_types must be of fp16, bf16, fp32, int32, joined by +, not 'fp61'",
+        ),
+        ({"operators": ""}, "operators must be of sum, max, min, joined by +, not ''"),
+        ({"ports": "four"}, "ports must be a whole number, not 'four'"),
+        ({"ports": "2000000"}, "ports must be at most 1048576, not '2000000'"),
+        ({"port": "4"}, "unknown parameter 'port' of fred (did you mean 'ports'?)"),
+        (
+            {"ports": "1"},
+            "fred cannot be built: ports must be an integer in 2..64, not 1",
+        ),
+    ],
+)
+def test_bad_settings(settings, message, tmp_path):
+    with pytest.raises(InputError, match=f"^{re.escape(message)}$"):
+        emit("fred", tmp_path / "o", preset="sim", settings=settings)
+    assert not (tmp_path / "o").exists()
