@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from fractions import Fraction
 from pathlib import Path
 
@@ -220,7 +221,14 @@ def _check(schema: dict, value: object, where: str = "") -> None:
     if isinstance(value, dict):
         assert set(value) >= set(schema.get("required", ())), where
         for key, inner in value.items():
-            _check(schema["properties"][key], inner, f"{where}.{key}")
+            known = schema.get("properties", {})
+            if key not in known:
+                (pattern, of_pattern), *_ = schema["patternProperties"].items()
+                assert re.fullmatch(pattern, str(key)), f"{where}.{key}"
+                known = {key: of_pattern}
+            _check(known[key], inner, f"{where}.{key}")
+        one = [set(option["required"]) <= set(value) for option in schema.get("oneOf", ())]
+        assert not one or sum(one) == 1, where
     if isinstance(value, list):
         for inner in value:
             _check(schema["items"], inner, where)

@@ -53,17 +53,23 @@ _MODES = {mode.value: mode for mode in Mode}
 
 
 class _Ranks:
-    """Ranks as ``0-7``, ``0,2,8-11`` or a list of such."""
+    """Ranks as ``0-7``, ``0,2,8-11`` or a list of such, in whose order they are."""
 
     def read(self, node: Node) -> tuple[int, ...]:
         parts = list(node.elements()) if node.kind == "list" else [node]
         for part in parts:
             if part.kind != "scalar":
                 raise part.error(f"{part.key} must be ranks such as 0-7, not {part.describe()}")
-        try:
-            return parse_ranks(",".join(part.text for part in parts))
-        except ValueError as error:
-            raise node.error(f"{node.key}: {error}") from None
+        ranks: list[int] = []
+        for part in parts:
+            try:
+                ranks += parse_ranks(part.text)
+            except ValueError as error:
+                raise part.error(f"{part.key}: {error}") from None
+        for rank in set(ranks):
+            if ranks.count(rank) > 1:
+                raise node.error(f"{node.key} must name each rank once, not {rank} twice")
+        return tuple(ranks)
 
     def schema(self) -> dict[str, Any]:
         one = {"type": ["string", "integer"], "examples": ["0-7"]}
