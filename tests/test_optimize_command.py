@@ -186,6 +186,8 @@ def test_every_key_has_a_schema():
     schema = json_schema()
     assert set(schema["properties"]) >= {"network", "workloads", "constraints", "prices"}
     assert schema["required"] == ["network", "workloads"]
+    kept = json.loads((ROOT / "docs" / "optimize.schema.json").read_text())
+    assert kept == json.loads(json.dumps(schema)), "run antiphon schema optimize --json"
 
 
 @pytest.fixture

@@ -1,4 +1,5 @@
-"""Show the JSON schema of an experiment file, for editors that complete and check YAML."""
+"""Show the JSON schema of an experiment file, for editors that complete and check YAML: that of
+`antiphon run` and `antiphon cosim`, or that of `antiphon optimize`."""
 
 from __future__ import annotations
 
@@ -12,12 +13,22 @@ EXAMPLE = "antiphon schema --json docs/experiment.schema.json"
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Add arguments: none but ``--json``."""
+    """Add arguments."""
+    parser.add_argument(
+        "what",
+        nargs="?",
+        choices=["experiment", "optimize"],
+        default="experiment",
+        help="the file of which command (default experiment)",
+    )
 
 
 def run(arguments: argparse.Namespace, output: Output) -> bool:
     """Show it."""
-    from sw_model.experiment import json_schema
+    if arguments.what == "optimize":
+        from sw_model.optimize.experiment import json_schema
+    else:
+        from sw_model.experiment import json_schema
 
     output.data = json_schema()
     if output.json_target is None:
