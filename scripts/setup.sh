@@ -40,6 +40,9 @@ sys.exit(not (sysconfig.get_config_var("Py_ENABLE_SHARED") or ctypes.util.find_l
 PYTHON
 useful=()
 command -v ccache >/dev/null || useful+=(ccache)  # builds of models fall from a minute to seconds
+command -v sta >/dev/null || useful+=(opensta)  # timing of what is synthesised
+[ -f /usr/share/qflow/tech/osu018/osu018_stdcells.lib ] \
+  || useful+=(qflow-tech-osu018)  # the standard cells that it is mapped to
 
 if [ "$(id -u)" = 0 ] && [ $((${#needed[@]} + ${#useful[@]})) -gt 0 ]; then
   echo "setup: installing the Debian packages ${needed[*]} ${useful[*]}"
@@ -51,7 +54,7 @@ elif [ ${#needed[@]} -gt 0 ]; then
   echo "setup: as root, run: apt-get install --no-install-recommends ${needed[*]} ${useful[*]}" >&2
   exit 1
 elif [ ${#useful[@]} -gt 0 ]; then
-  echo "setup: models would build faster with the Debian package ${useful[*]}"
+  echo "setup: of use, but not needed, are the Debian packages ${useful[*]}"
 fi
 
 if [ ! -x .venv/bin/python ] || ! .venv/bin/python -c 'import pip' 2>/dev/null; then

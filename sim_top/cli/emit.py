@@ -15,11 +15,12 @@ from sw_model.errors import InputError
 EXAMPLE = "antiphon emit fred --out build/fred --preset sim --set ports=8"
 
 
-def _setting(text: str) -> tuple[str, str]:
-    key, equals, setting = text.partition("=")
-    if not (key and equals and setting):
+def setting(text: str) -> tuple[str, str]:
+    """``KEY=VALUE`` as the two, for an argument."""
+    key, equals, value = text.partition("=")
+    if not (key and equals and value):
         raise argparse.ArgumentTypeError(f"must be KEY=VALUE, not {text!r}")
-    return key, setting
+    return key, value
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -36,7 +37,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         dest="settings",
         action="append",
         default=[],
-        type=_setting,
+        type=setting,
         metavar="KEY=VALUE",
         help="change one parameter of the preset; may stand more than once",
     )

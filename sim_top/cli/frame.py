@@ -39,6 +39,7 @@ COMMANDS = {
     "workload": "write a workload of the project's own",
     "convert": "traces from one format to another",
     "emit": "write SystemVerilog",
+    "synth": "area and clock of what is written, by block",
     "schema": "the JSON schema of an experiment file",
     "optimize": "the bandwidths of all dims that are best for a group of workloads (LIBRA)",
     "reproduce": "published results, ours beside theirs",

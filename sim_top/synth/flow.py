@@ -1,0 +1,146 @@
+"""From SystemVerilog to a netlist of standard cells, and its timing.
+
+Yosys keeps the hierarchy, so that every module is mapped once and its area can be told; ABC maps
+each module for the wanted period, sizes cells and buffers nets. OpenSTA then times the whole
+netlist: paths from register to register, with ideal clock and no wires. Results are cached by
+content: the same sources are not synthesised again.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from sim_top.simulator.cache import cached, content_key
+from sim_top.simulator.toolchain import run_tool
+from sim_top.synth import tools
+from sim_top.synth.macros import black_boxes, liberty, macros_of, techmap
+from sim_top.synth.timing import PathReport, read_timing, timing_script
+
+__all__ = ["Synthesis", "synthesise"]
+
+_READ = """\
+read_verilog -sv design.sv
+hierarchy -check -top {top}
+proc
+select -assert-none t:$dlatch
+check -assert
+synth -top {top} -run begin:fine
+check -assert
+write_json coarse.json
+write_rtlil coarse.il
+"""
+_MAP = """\
+read_rtlil coarse.il
+read_verilog -lib boxes.v
+techmap -map macros.v
+synth -top {top} -run fine:check
+dfflibmap -liberty {cells}
+opt -fast
+abc -liberty {cells} -constr drive.sdc -D {picoseconds}
+opt_clean -purge
+write_json netlist.json
+write_verilog -noattr netlist.v
+"""
+#: What drives inputs and loads outputs of each module while ABC sizes its cells.
+_DRIVE = "set_driving_cell BUFX4\nset_load 0.03 [all_outputs]\n"
+
+
+@dataclass(frozen=True)
+class Synthesis:
+    """What the tools found.
+
+    Attributes
+    ----------
+    top : name of the top module
+    netlist : as Yosys writes it in JSON: modules with cells and connections
+    area : um2 of a cell type, macros included
+    timing : paths
+    verilog : file with the mapped netlist
+    """
+
+    top: str
+    netlist: dict[str, Any]
+    area: dict[str, float]
+    timing: PathReport
+    verilog: Path
+
+
+def synthesise(
+    verilog: str,
+    *,
+    top: str,
+    period_ns: float,
+    progress: Callable[[float], object] = lambda share: None,
+) -> Synthesis:
+    """Map a design to cells and time it.
+
+    Parameters
+    ----------
+    verilog : SystemVerilog with every module
+    top : the top module
+    period_ns : the clock that ABC maps for
+    progress : told which share is done
+
+    Raises
+    ------
+    InputError
+        where a tool or the cell library is missing.
+    BuildError
+        where a tool fails: a latch, a combinational loop, a net with two drivers.
+    """
+    cells = tools.standard_cells()
+    yosys, sta = tools.yosys(), tools.opensta()
+    version = run_tool([*yosys, "-V"], directory=Path.cwd())
+    picoseconds = round(period_ns * 1000)
+
+    def fill(directory: Path) -> None:
+        def write(name: str, text: str) -> None:
+            (directory / name).write_text(text)
+
+        write("design.sv", verilog)
+        write("read.ys", _READ.format(top=top))
+        run_tool([*yosys, "-q", "-l", "read.log", "read.ys"], directory=directory)
+        progress(0.3)
+        macros = macros_of(json.loads((directory / "coarse.json").read_text()))
+        write("boxes.v", black_boxes(macros))
+        write("macros.v", techmap(macros))
+        write("macros.lib", liberty(macros))
+        write("drive.sdc", _DRIVE)
+        write("cells.lib", cells.read_text())
+        write("map.ys", _MAP.format(top=top, cells="cells.lib", picoseconds=picoseconds))
+        run_tool([*yosys, "-q", "-l", "map.log", "map.ys"], directory=directory)
+        progress(0.9)
+        write("timing.tcl", timing_script(top=top, period_ns=period_ns))
+        write("timing.txt", run_tool([*sta, "timing.tcl"], directory=directory))
+
+    key = content_key(
+        version, cells.read_text(), verilog, _READ, _MAP, _DRIVE, str(picoseconds), top,
+        Path(__file__).with_name("macros.py").read_text(),
+        Path(__file__).with_name("timing.py").read_text(),
+    )  # fmt: skip
+    directory = cached("synthesis", key, fill)
+    macros = macros_of(json.loads((directory / "coarse.json").read_text()))
+    return Synthesis(
+        top=top,
+        netlist=json.loads((directory / "netlist.json").read_text()),
+        area=_areas(directory / "cells.lib") | {m.name: m.area_um2 for m in macros},
+        timing=read_timing((directory / "timing.txt").read_text(), period_ns=period_ns),
+        verilog=directory / "netlist.v",
+    )
+
+
+def _areas(library: Path) -> dict[str, float]:
+    """Area of every cell of a Liberty file."""
+    out: dict[str, float] = {}
+    cell = ""
+    for line in library.read_text().splitlines():
+        words = line.replace("(", " ").replace(")", " ").replace(":", " ").replace(";", " ").split()
+        if words[:1] == ["cell"]:
+            cell = words[1]
+        elif words[:1] == ["area"] and cell and cell not in out:
+            out[cell] = float(words[1])
+    return out
