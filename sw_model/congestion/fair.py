@@ -15,6 +15,8 @@ __all__ = ["max_min"]
 
 Link = TypeVar("Link", bound=Hashable)
 
+_NEAR = 1e-9  # of a link's capacity; far more than floats can be wrong by
+
 
 def max_min(
     users: Sequence[Mapping[Link, int]], capacity: Mapping[Link, Fraction]
@@ -32,24 +34,49 @@ def max_min(
         None for a user of no link: nothing limits it.
     """
     paces: list[Fraction | None] = [None] * len(users)
-    left: dict[Link, Fraction] = {}
     weight: dict[Link, int] = {}
     on: dict[Link, list[int]] = {}
     for number, user in enumerate(users):
         for link, times in user.items():
-            left[link] = capacity[link]
             weight[link] = weight.get(link, 0) + times
             on.setdefault(link, []).append(number)
+    # Floats say which links are nearly the first to be full, exact numbers which of these are.
+    whole = {link: float(capacity[link]) for link in weight}
+    left = dict(whole)
     while weight:
-        full = min(weight, key=lambda link: left[link] / weight[link])
-        level = left[full] / weight[full]
-        for number in on[full]:
-            if paces[number] is not None:
-                continue
+        low = min([left[link] / times for link, times in weight.items()])
+        near = [
+            link
+            for link, times in weight.items()
+            if left[link] - low * times <= _NEAR * whole[link]
+        ]
+        exact = [_level(link, users, capacity[link], on[link], paces) for link in near]
+        level = min(exact)
+        pace = float(level)
+        full = [link for link, one in zip(near, exact, strict=True) if one == level]
+        for number in {number for link in full for number in on[link] if paces[number] is None}:
             paces[number] = level
             for link, times in users[number].items():
-                left[link] -= level * times
+                left[link] -= pace * times
                 weight[link] -= times
                 if not weight[link]:
                     del weight[link]
     return paces
+
+
+def _level(
+    link: Link,
+    users: Sequence[Mapping[Link, int]],
+    capacity: Fraction,
+    on: Sequence[int],
+    paces: Sequence[Fraction | None],
+) -> Fraction:
+    """The pace at which the users of a link that are not settled fill it."""
+    left, weight = Fraction(capacity), 0
+    for number in on:
+        pace, times = paces[number], users[number][link]
+        if pace is None:
+            weight += times
+        else:
+            left -= pace * times
+    return left / weight

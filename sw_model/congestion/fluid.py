@@ -3,7 +3,8 @@
 A collective on a real network is a graph of streams: the reduce-scatter of a chunk along the rows,
 then along the columns, and so on, with other chunks beside it. All streams whose predecessors have
 ended run at once; their paces follow :func:`sw_model.congestion.fair.max_min` and change whenever
-one ends. Times are exact.
+one ends. Times are exact, until many endings of unlike streams have made fractions of them that no
+number of a report needs: what is left of a stream is then kept in parts of 2^-64 bytes.
 """
 
 from __future__ import annotations
@@ -16,6 +17,10 @@ from typing import Any
 from sw_model.congestion.fair import max_min
 
 __all__ = ["Stream", "run_streams"]
+
+
+_PARTS = 2**64
+_LONGEST = 128  # bits
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,13 +79,20 @@ def run_streams(streams: Sequence[Stream], capacity: Mapping[Any, Fraction]) -> 
         paces = max_min([streams[number].uses for number in running], capacity)
         pairs = [(n, pace) for n, pace in zip(running, paces, strict=True) if pace]
         step = min(left[number] / pace for number, pace in pairs)
-        now += step
+        now = _short(now + step)
         for number, pace in pairs:
-            left[number] -= pace * step
+            left[number] = _short(left[number] - pace * step)
             if left[number] <= 0:
                 ends[number] = now
         running = [number for number in running if ends[number] is None]
     return [end for end in ends if end is not None]
+
+
+def _short(value: Fraction) -> Fraction:
+    """``value`` as it is; to the nearest 2^-64 where its denominator has twice as many bits."""
+    if value.denominator.bit_length() <= _LONGEST:
+        return value
+    return Fraction(round(value * _PARTS), _PARTS)
 
 
 def _started(
