@@ -485,3 +485,26 @@ def test_constraints_that_leave_one_point():
         optimum = optimise(replace(tight, constraints=(cheapest,), objective=objective))
         assert optimum.bandwidths == (Fraction(1, 100), Fraction(1, 100))
         assert 0 <= optimum.gap <= 1e-6
+
+
+def test_an_optimum_far_from_where_the_solver_begins():
+    """One dim: (K + a / B) c B = c (K B + a) is least at the least bandwidth, nine powers of ten
+    below the most."""
+    dims = network((SWITCH, 8))
+    iteration = one_collective(dims, 8 * 10**6, compute=5000)
+    problem = problem_of(
+        dims, iteration, "total <= 1000000", objective=Objective.PERF_PER_COST, prices=PRICES
+    )
+    optimum = optimise(problem)
+    assert optimum.bandwidths[0] == pytest.approx(Fraction(1, 1000), rel=1e-3)
+    assert float(optimum.value) == pytest.approx(8 * 11 * (5000 / 1000 + 14 * 10**6), rel=1e-6)
+    assert 0 <= optimum.gap <= 1e-6
+
+
+def test_demands_of_one_rank_take_no_time():
+    dims = network((RING, 1), (SWITCH, 4))
+    nothing = Demand(Operation.ALL_REDUCE, 10**6, Communicator((1, 1)))
+    iteration = Iteration((Step((Path(Fraction(9), ((nothing, 2),)),)),))
+    for scheduling in Scheduling:
+        optimum = optimise(problem_of(dims, iteration, "total = 10", scheduling=scheduling))
+        assert optimum.time_ns == 9

@@ -26,7 +26,7 @@ from sw_model.optimize.demand import Communicator, Demand
 from sw_model.optimize.iteration import Iteration, Path, Step
 from sw_model.optimize.network import OpenNetwork
 from sw_model.optimize.problem import Optimum
-from sw_model.optimize.scheduling import Scheduling, TimeModel
+from sw_model.optimize.scheduling import Scheduling
 from sw_model.replay.overlapped import Schedule
 from sw_model.replay.run import replay_trace
 from sw_model.schedule.outcome import choose
@@ -284,7 +284,6 @@ def confirm(
     schedule = Schedule(
         scheduler="balanced" if balanced else "baseline", intra="fifo", chunks=chunks
     )
-    model = TimeModel(problem.network, problem.scheduling)
     out = []
     for number, (task, predicted) in enumerate(
         zip(problem.tasks, optimum.task_ns, strict=True), start=1
@@ -297,9 +296,7 @@ def confirm(
             demand: _alone_ns(demand, topology, spans[demand.communicator], schedule)
             for demand in demands
         }
-        explained = task.iteration.time_ns(alone.__getitem__) - task.iteration.time_ns(
-            lambda demand: model.time_ns(demand, optimum.bandwidths)
-        )
+        explained = task.iteration.time_ns(alone.__getitem__) - predicted
         simulated = replayer.iteration_ns(task.iteration)
         out.append(Confirmation(task.name, predicted, simulated, explained))
         if progress is not None:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from math import sqrt
+from math import isfinite, sqrt
 
 from sw_model.errors import AntiphonError
 from sw_model.optimize.program import Multipliers, Program
@@ -108,9 +108,10 @@ def solve_conic(program: Program) -> tuple[tuple[float, ...], Multipliers]:
         settings,
     )
     solution = solver.solve()
-    if str(solution.status) not in ("Solved", "AlmostSolved", "InsufficientProgress"):
-        raise AntiphonError(f"the solver gave up: {solution.status}")
     dual = list(solution.z)
+    # Whatever the status says: the point and the multipliers are judged by themselves.
+    if not all(isfinite(value) for value in (*solution.x, *dual)):
+        raise AntiphonError(f"the solver gave up: {solution.status}")
     rows = [0.0] * len(program.rows)
     for number, k in enumerate(order):
         rows[k] = dual[number] * value / scales[k]

@@ -34,6 +34,7 @@ __all__ = ["Objective", "Optimum", "Problem", "optimise"]
 _STEP = Fraction(1, 10**9)  # GB/s to which a solver's figure is rounded: a byte per second
 _NEAR = Fraction(1, 10**7)  # relative, of the time of a scheduler that is modelled by cuts
 _ROUNDS = 60
+_IDLE = 3
 
 
 class Objective(enum.Enum):
@@ -151,12 +152,15 @@ def optimise(problem: Problem) -> Optimum:
     rows = [_with_implied_equality(row, rows, centre) for row in rows]
     model = TimeModel(problem.network, problem.scheduling)
     tasks = problem.tasks
-    demands = list(dict.fromkeys(d for task in tasks for d in task.iteration.demands()))
+    everything = dict.fromkeys(d for task in tasks for d in task.iteration.demands())
+    demands = [demand for demand in everything if not demand.idle]
     model.begin(demands, centre)
     rates = problem.prices.rates(problem.network) if problem.prices is not None else None
     best: tuple[Fraction, tuple[Fraction, ...]] | None = None
     bound = Fraction(0)
+    idle = 0  # rounds without progress
     for _ in range(_ROUNDS):
+        before = None if best is None else best[0] - bound
         program = _program(problem, demands, model, rows, tops, centre)
         point, multipliers = solve_conic(program)
         # Nor is anything better than all variables at their ends: every time falls with each.
@@ -169,7 +173,14 @@ def optimise(problem: Problem) -> Optimum:
         value = _value(problem, times_ns(problem, bandwidths, model), bandwidths, rates)
         if best is None or value < best[0]:
             best = (value, bandwidths)
-        if best[0] - bound <= _NEAR * best[0] or not model.refine(demands, bandwidths):
+        if best[0] - bound <= _NEAR * best[0]:
+            break
+        refined = model.refine(demands, bandwidths)
+        # The next round sees the problem in units of where this one ended, which may be far from
+        # where it began.
+        centre = best[1]
+        idle = idle + 1 if before is not None and 2 * (best[0] - bound) > before else 0
+        if idle == _IDLE and not refined:
             break
     assert best is not None
     value, bandwidths = best
@@ -344,6 +355,8 @@ class _Parts:
     def _path(self, path: Path, place: Mapping[Step, int]) -> ProgramPath:
         counts: dict[int, Fraction] = {}
         for demand, n in path.demands:
+            if demand.idle:
+                continue
             c = self.numbers[demand]
             counts[c] = counts.get(c, Fraction(0)) + n
         constant = path.compute_ns

@@ -61,7 +61,11 @@ class TimeModel:
     def time_ns(self, demand: Demand, bandwidths: Sequence[Fraction]) -> Fraction:
         """With bandwidths in GB/s."""
         if self.ordered(demand):
-            return self._balanced(demand, bandwidths)[0]
+            # A piece holds everywhere; the program's rounding must not say less than it.
+            known = [
+                piece.amount / piece.form(bandwidths) for piece in self._pieces.get(demand, ())
+            ]
+            return max([self._balanced(demand, bandwidths)[0], *known])
         loads = self._loads(demand)
         return max(load / b for load, b in zip(loads, bandwidths, strict=True))
 
