@@ -19,9 +19,10 @@ from rtl.ace.parameters import AceParameters, DimParameters
 from rtl.axi.endpoint import AceAxi
 from rtl.axi.parameters import AxiParameters
 from rtl.axi.register_map import registers
-from rtl.common.packet import DataType, Operator
+from rtl.common.packet import DataType, Operator, TrafficClass
 from rtl.fred.switch import FredSwitch
 from rtl.link.port import LinkPort
+from rtl.link.transmitter import STARVATION_BOUND
 from sim_top.emission import emit_systemverilog
 from sim_top.emission.companions import constraints, instantiation
 from sim_top.emission.portable import portable
@@ -55,8 +56,10 @@ LINT = [
 """Verilator's options for linting what is written; what each waives, and why it is harmless."""
 
 _LARGEST = 1 << 20  # no parameter of a part is larger
-_KINDS = {"data_types": DataType, "operators": Operator}
+_KINDS = {"data_types": DataType, "operators": Operator, "classes": TrafficClass}
 """Parameters that are sets of names, joined by +."""
+_SHARED = "shared"
+"""Name of no class: all data shares one channel."""
 
 
 @dataclass(frozen=True)
@@ -87,13 +90,21 @@ def _ace(settings: Settings) -> wiring.Component:
 def _fred(settings: Settings) -> wiring.Component:
     names = (
         "ports", "middle_copies", "flit_bytes", "packet_bytes", "adder_depth", "configurations",
-        "input_depth", "output_credits",
+        "control_bytes", "starvation_bound",
     )  # fmt: skip
+    classes = settings["classes"]
+    depths = {"input_depth": "control_depth", "output_credits": "control_credits"}
     return FredSwitch(
         data_types=frozenset(settings["data_types"]),
         operators=frozenset(settings["operators"]),
         rate=Fraction(1),
+        classes=classes or None,
         **{name: settings[name] for name in names},
+        **{
+            name: tuple(settings[control if c == TrafficClass.CONTROL else name] for c in classes)
+            or settings[name]
+            for name, control in depths.items()
+        },
     )
 
 
@@ -151,6 +162,12 @@ _FRED_SIM: Settings = {
     "configurations": 18,
     "input_depth": 320,
     "output_credits": 320,
+    "classes": (),
+    "starvation_bound": STARVATION_BOUND,
+    # For the class "control" only.
+    "control_bytes": 512,
+    "control_depth": 64,
+    "control_credits": 64,
 }
 
 _LINK_SIM: Settings = {
@@ -183,7 +200,8 @@ TOPS: Mapping[str, _Top] = {
     "fred": _Top(
         presets={
             "sim": _FRED_SIM,
-            # docs/fred.md: the L1 slice of the wafer, FRED_3(12), with flits of 64 bytes.
+            # docs/fred.md: the L1 slice of the wafer, FRED_3(12), with flits of 64 bytes, and
+            # buffers of 24 KiB for each class of data and of 2 KiB for control.
             "paper": {
                 **_FRED_SIM,
                 "ports": 12,
@@ -191,6 +209,9 @@ TOPS: Mapping[str, _Top] = {
                 "configurations": 36,
                 "input_depth": 384,
                 "output_credits": 384,
+                "classes": tuple(TrafficClass),
+                "control_depth": 32,
+                "control_credits": 32,
             },
         },
         build=_fred,
@@ -276,7 +297,9 @@ def written(top: str, *, preset: str, settings: Mapping[str, str]) -> tuple[str,
         chosen[key] = _names(key, text) if key in _KINDS else _number(key, text)
     header = [f"// {top}, preset {preset}."]
     for key, value in chosen.items():
-        shown_value = "+".join(v.name.lower() for v in value) if key in _KINDS else value
+        shown_value = value
+        if key in _KINDS:
+            shown_value = "+".join(v.name.lower() for v in value) or _SHARED
         header.append(f"//   {key} = {shown_value}")
     return "\n".join([*header, _built(top, chosen)]), chosen
 
@@ -291,9 +314,17 @@ def _number(key: str, text: str) -> int:
     return number
 
 
-def _names(key: str, text: str) -> tuple[DataType | Operator, ...]:
+def _names(key: str, text: str) -> tuple[DataType | Operator | TrafficClass, ...]:
     """``fp16+int32`` as members of the enumeration, in its order."""
     known = {member.name.lower(): member for member in _KINDS[key]}
+    if key == "classes":
+        if text == _SHARED:
+            return ()
+        if not set(text.split("+")) <= set(known):
+            raise InputError(
+                f"classes must be {_SHARED}, or of {', '.join(known)}, joined by +, "
+                f"not {shown(text)}"
+            )
     names = text.split("+")
     for name in names:
         if name not in known:

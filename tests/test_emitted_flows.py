@@ -20,6 +20,7 @@ _CASES = {
     "link, four channels": {"channels": "4", "rate_numerator": "3", "rate_denominator": "4"},
     "fred": {},
     "fred, five ports of two types": {"ports": "5", "data_types": "bf16+fp32", "operators": "max"},
+    "fred, all classes": {"classes": "mp+pp+dp+control"},
     "ace": {},
     "ace, its own ports": {"axi": "0"},
 }
@@ -207,6 +208,15 @@ def test_portable():
             "data_types must be of fp16, bf16, fp32, int32, joined by +, not 'fp61'",
         ),
         ({"operators": ""}, "operators must be of sum, max, min, joined by +, not ''"),
+        (
+            {"classes": "mp+dp+x"},
+            "classes must be shared, or of mp, pp, dp, control, joined by +, not 'mp+dp+x'",
+        ),
+        (
+            {"classes": "control"},
+            "fred cannot be built: classes must be traffic classes in falling priority, one for "
+            "data at least, not (<TrafficClass.CONTROL: 3>,)",
+        ),
         ({"ports": "four"}, "ports must be a whole number, not 'four'"),
         ({"ports": "2000000"}, "ports must be at most 1048576, not '2000000'"),
         ({"port": "4"}, "unknown parameter 'port' of fred (did you mean 'ports'?)"),

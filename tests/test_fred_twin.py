@@ -77,10 +77,10 @@ def test_two_classes_at_three_fifths():
 )
 def test_matrix(ports, copies, classes, rate, seed):
     run(
-        "verilator",
+        "icarus" if ports < 8 else "verilator",
         rate,
-        20,
-        60,
+        12,
+        50,
         seed,
         ports=ports,
         middle_copies=copies,

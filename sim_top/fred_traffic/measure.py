@@ -77,6 +77,7 @@ def measure(
     packets: int = 64,
     period: int | None = None,
     simulator: str = "verilator",
+    optimise: str = "-O1",
     record: Path | None = None,
 ) -> FredFigures:
     """Load every port of FRED_m(P) with ``packets`` packets and check all that comes out.
@@ -88,6 +89,7 @@ def measure(
     period : alternate between an all-reduce over all ports and two over the halves of the ports,
         after so many packets; None for the all-reduce over all ports alone
     simulator : ``verilator`` or ``icarus``
+    optimise : compiler option for Verilator's model
     record : file that takes down what is done, for a run without Python
 
     Raises
@@ -125,7 +127,7 @@ def measure(
         FredTraffic(switch, payload_flits=payload_flits),
         _PLAN,
         name="fred_traffic",
-        optimise="-O2",
+        optimise=optimise,
         simulator=simulator,
         blocks=_BLOCKS if simulator == "verilator" and ports > 4 else (),
     )
