@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from fractions import Fraction
+from pathlib import Path
 
 import pytest
 
@@ -245,6 +246,25 @@ def test_the_key_and_the_command(capsys, tmp_path):
     runs = json.loads(capsys.readouterr().out)["runs"]
     assert [one["endpoint"] for one in runs] == ["ideal", "ace"]
     assert runs[0]["memory_read_bytes_per_npu"] is None
+
+
+def test_the_rtl_has_its_own_engines(capsys, tmp_path):
+    text = (
+        Path("examples/resnet50.yaml")
+        .read_text()
+        .replace("resnet50.txt", str(Path("examples/resnet50.txt").resolve()))
+    )
+    file = tmp_path / "e.yaml"
+    file.write_text(f"{text}\nendpoint:\n  kind: ace\n")
+    assert main(["cosim", str(file)]) == 2
+    where, message = capsys.readouterr().err.split(": ", 2)[1:]
+    assert where.startswith(str(file))
+    assert message == (
+        "endpoint.kind must be left out, not 'ace': the RTL is the platform's own engines\n"
+    )
+    file.write_text(f"{text}\nendpoint:\n  kind: asce\n")
+    assert main(["run", str(file)]) == 2
+    assert "'asce'" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("kind", KIND_NAMES)

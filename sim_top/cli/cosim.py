@@ -19,6 +19,7 @@ from pathlib import Path
 from sim_top.cli.frame import Output, value, write_whole
 from sim_top.cli.options import add_experiment_options, experiment_of
 from sim_top.cli.targets import check_file, check_folder, target
+from sw_model.errors import InputError
 from sw_model.units import parse_number
 
 EXAMPLE = "antiphon cosim examples/resnet50.yaml --scale 1/256 --waves platform.fst"
@@ -52,6 +53,13 @@ def run(arguments: argparse.Namespace, output: Output) -> bool:
         check_folder("output" if arguments.output is None else "--output", experiment.output)
     if arguments.waves is not None:
         check_file("--waves", arguments.waves)
+    if experiment.endpoint.kind is not None:
+        raise InputError(
+            f"endpoint.kind must be left out, not {experiment.endpoint.kind!r}: the RTL is the "
+            "platform's own engines",
+            path=experiment.path,
+            line=experiment.lines.get("endpoint"),
+        )
     workload = experiment.load_workload()
     experiment.platform()
 
