@@ -72,6 +72,26 @@ def test_algorithms_by_dim(capsys, network):
     assert found["time_ns"] == 18e6 / 4 + 4e6 / 2 + 2e6 + 4 * 100 + 2 * 10 + 6 * 1000
 
 
+def test_the_tree_of_a_system_file(capsys, network, tmp_path):
+    """ASTRA-sim's name of it is ours."""
+    system = tmp_path / "system.json"
+    system.write_text(
+        '{"preferred-dataset-splits": 1,\n'
+        ' "all-reduce-implementation": ["ring", "direct", "doubleBinaryTree"]}\n'
+    )
+    found = _json(capsys, network, "all-reduce", "12MB", "--system", str(system))
+    assert [dim["algorithm"] for dim in found["dims"]] == [
+        "ring", "direct", "double-binary-tree",
+    ]  # fmt: skip
+    assert found["dims"][2]["bytes_per_npu"] == 2_000_000
+
+
+def test_endpoints_without_an_engine(capsys, network):
+    """A broadcast is read once and written once on every dim, by who passes it on."""
+    found = _json(capsys, network, "broadcast", "8MB", "--endpoint", "baseline-comm-opt")
+    assert found["memory_read_bytes"] == found["memory_write_bytes"] == 3 * 8e6
+
+
 def test_groups_that_share_nothing(capsys, network):
     """Two rings: each as if alone. The note says how they are laid."""
     alone = _json(capsys, network, "all-reduce", "1MB", "--group", "0-3")
@@ -186,8 +206,9 @@ def test_tables(capsys, network):
         ),
         ("reduce 8 --endpoint ace", "a reduce on the engine is not modelled yet"),
         (
-            "broadcast 8 --endpoint baseline-comm-opt",
-            "the memory traffic of broadcast by direct is not counted: the endpoint must be ideal",
+            "broadcast 8 --endpoint baseline-comm-opt --algorithm ring,direct,halving-doubling",
+            "the memory traffic of a broadcast by halving-doubling is not counted: "
+            "the endpoint must be ideal",
         ),
         (
             "all-reduce 8 --algorithm double-binary-tree,direct,direct",
@@ -228,7 +249,9 @@ def test_bad_networks(change, message, capsys, network):
 
 def test_a_list_that_is_too_short(capsys, tmp_path):
     path = tmp_path / "n.yml"
-    path.write_text("topology: [ Ring, Switch ]\nnpus_count: [ 4 ]\nbandwidth: [ 1, 1 ]\nlatency: [ 1, 1 ]\n")
+    path.write_text(
+        "topology: [ Ring, Switch ]\nnpus_count: [ 4 ]\nbandwidth: [ 1, 1 ]\nlatency: [ 1, 1 ]\n"
+    )
     assert main(["collective", "all-reduce", "8", "--network", str(path)]) == 2
     assert capsys.readouterr().err == (
         f"antiphon: {path}:2:13: npus_count must have 2 entries, one for each dim of topology, "

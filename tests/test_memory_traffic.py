@@ -13,8 +13,12 @@ from sw_model.collective.memory_traffic import (
     engine_traffic,
     steady_reads,
 )
-from sw_model.collective.plan import Algorithm, Operation, Phase
+from sw_model.collective.plan import Algorithm, Collective, Operation, Phase
+from sw_model.collective.steps import rank_steps
 from sw_model.collective.traffic import phase_traffic
+from sw_model.errors import InputError
+from sw_model.schedule.baseline import Baseline
+from sw_model.schedule.planner import plan_collective
 from sw_model.topology import DimKind, Topology
 from tests.plan_cases import dim
 
@@ -24,7 +28,9 @@ AR, RS, AG, A2A = (
     Operation.ALL_GATHER,
     Operation.ALL_TO_ALL,
 )
-RING = Algorithm.RING
+BROADCAST, REDUCE = Operation.BROADCAST, Operation.REDUCE
+RING, DIRECT = Algorithm.RING, Algorithm.DIRECT
+BOTH, TREE = Algorithm.BIDIRECTIONAL_RING, Algorithm.DOUBLE_BINARY_TREE
 
 
 @pytest.mark.parametrize("n", [2, 3, 4, 8])
@@ -36,6 +42,69 @@ def test_one_ring(n):
     assert both.reads == Fraction(payload * (3 * n - 2), n)
     assert both == scatter + baseline_phase(AG, RING, n, payload)
     assert baseline_phase(RS, Algorithm.DIRECT, n, payload) == scatter
+
+
+def _played(operation: Operation, algorithm: Algorithm, n: int, elements: int) -> MemoryTraffic:
+    """Count the steps of every rank: a message that comes is written, one that goes is read. Sums
+    in a row read all of their operands at once; a partial sum goes straight to the port, once."""
+    topology = Topology((dim(DimKind.SWITCH, n),))
+    asked = Collective(operation, elements, dims=(0,), root=n // 2 if operation.rooted else 0)
+    scheduler = Baseline(algorithms=(algorithm,))
+    plan = plan_collective(asked, topology, scheduler=scheduler, chunks=1)
+    most = [0, 0]
+    for rank in range(n):
+        phases = [rank_steps(plan, 0, k, rank) for k in range(len(plan.chunks[0].phases))]
+        reads = writes = 0
+        for steps in phases:
+            straight = set()
+            for send in steps.sends:
+                if send.peer == rank:
+                    continue
+                made = None if send.after is None else steps.receives[send.after]
+                partial = made is not None and made.reduce and not made.into_destination
+                if partial and made.length == send.length and send.after not in straight:
+                    straight.add(send.after)
+                else:
+                    reads += send.length
+            for number, receive in enumerate(steps.receives):
+                if receive.peer == rank:
+                    continue
+                writes += receive.length
+                if not receive.reduce:
+                    continue
+                later = steps.receives[number + 1 :]
+                goes_on = any(r.reduce and r.offset == receive.offset for r in later)
+                before = steps.receives[:number]
+                begun = any(r.reduce and r.offset == receive.offset for r in before)
+                reads += receive.length * (1 if begun else 2)
+                if not goes_on and number not in straight:
+                    writes += receive.length
+        most = [max(most[0], reads), max(most[1], writes)]
+    return MemoryTraffic(Fraction(most[0]), Fraction(most[1]))
+
+
+@pytest.mark.parametrize("n", [2, 3, 4, 5, 8])
+@pytest.mark.parametrize("algorithm", [RING, DIRECT, BOTH, TREE])
+@pytest.mark.parametrize("operation", [RS, AG, AR, A2A, BROADCAST, REDUCE])
+def test_every_algorithm_by_playing_it(operation, algorithm, n):
+    if algorithm is TREE and operation not in (AR, BROADCAST, REDUCE):
+        return
+    if algorithm is BOTH and operation in (RS, AR) and n % 2 == 0:
+        return  # a shard and the half of it that has come go on as one message: see the ring
+    elements = 4 * n * (n - 1)
+    payload = elements * (n if operation is AG else 1)
+    assert _played(operation, algorithm, n, elements) == baseline_phase(
+        operation, algorithm, n, payload
+    )
+
+
+def test_what_is_not_counted():
+    with pytest.raises(InputError) as error:
+        baseline_phase(BROADCAST, Algorithm.HALVING_DOUBLING, 4, 64)
+    assert str(error.value) == (
+        "the memory traffic of a broadcast by halving-doubling is not counted: "
+        "the endpoint must be ideal"
+    )
 
 
 @pytest.mark.parametrize("n", [2, 4, 8, 16])

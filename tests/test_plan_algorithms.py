@@ -16,6 +16,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from sw_model.astra.system import AlgorithmName, SystemConfig
 from sw_model.collective.check import PlanError, check_plan
 from sw_model.collective.cost import ALGORITHMS, algorithm_of, algorithms_of, check_tree, phase_cost
 from sw_model.collective.interpret import Source
@@ -30,7 +31,9 @@ from sw_model.collective.replay import replay
 from sw_model.collective.rounds import Move, rounds_of, tree_parents
 from sw_model.collective.steps import rank_steps
 from sw_model.errors import InputError
+from sw_model.replay.plans import own_algorithms
 from sw_model.schedule.baseline import Baseline, active_dims
+from sw_model.schedule.limits import Limits
 from sw_model.schedule.outcome import evaluate
 from sw_model.schedule.phases import Turn, build_phases
 from sw_model.schedule.planner import plan_collective
@@ -481,6 +484,40 @@ def test_a_sum_written_over_is_caught():
 
     with pytest.raises(PlanError, match="writes to a range for the second time"):
         check_plan(plan, source=Source(steps=steps))
+
+
+@pytest.mark.parametrize("algorithm", [Algorithm.RING, Algorithm.BIDIRECTIONAL_RING])
+def test_an_all_to_all_that_passes_through_fits_its_buffers(algorithm):
+    """Room for what passes through: 3 x 2 / 2 shards of 4 on a ring, 2 on a ring both ways."""
+    topology = Topology((dim(DimKind.RING, 4),))
+    limits = Limits(contexts=1, buffers=((2, 2 * 64), (2, 2 * 112)))
+    plan = plan_collective(
+        Collective(A2A, 600, dims=(0,)),
+        topology,
+        scheduler=Baseline(algorithms=(algorithm,)),
+        limits=limits,
+        chunks=1,
+    )
+    assert len(plan.chunks) > 1
+    check_plan(plan, limits=limits)
+    small = Limits(contexts=1, buffers=((2, 2 * 64), (2, 2 * 64)))
+    with pytest.raises(PlanError, match=r"position 1: \d+ quanta in a buffer of 64"):
+        check_plan(plan, limits=small)
+
+
+def test_the_tree_that_a_system_file_asks_for():
+    names = (AlgorithmName.RING, AlgorithmName.DOUBLE_BINARY_TREE)
+    system = SystemConfig(algorithms={AR: names})
+    ring, switch = dim(DimKind.RING, 4), dim(DimKind.SWITCH, 4)
+    algorithms, notes = own_algorithms(system, AR, Topology((ring, switch)))
+    assert (algorithms, notes) == ((Algorithm.RING, Algorithm.DOUBLE_BINARY_TREE), ())
+    turned = SystemConfig(algorithms={AR: names[::-1]})
+    algorithms, notes = own_algorithms(turned, AR, Topology((switch, ring)))
+    assert algorithms == (Algorithm.HALVING_DOUBLING, Algorithm.RING)
+    assert notes == (
+        "dim 1: double-binary-tree makes whole all-reduces: of several dims it is for the "
+        "outermost, dim 2, not for dim 1; halving-doubling is used instead",
+    )
 
 
 def test_an_empty_dim_costs_nothing():

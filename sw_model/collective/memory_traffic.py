@@ -31,9 +31,6 @@ __all__ = [
 ]
 
 
-_NOT_COUNTED = (Algorithm.BIDIRECTIONAL_RING, Algorithm.DOUBLE_BINARY_TREE)
-
-
 @dataclass(frozen=True)
 class MemoryTraffic:
     """Bytes, or shares of a payload."""
@@ -57,25 +54,36 @@ def baseline_phase(
     ----------
     payload : resident before a reduce-scatter, an all-reduce or an all-to-all, after an all-gather
 
+    Returns
+    -------
+    MemoryTraffic
+        of the NPU that has most of each; where they are not all alike, in rooted operations and
+        trees, that may be two
+
     Raises
     ------
     InputError
-        for what is not counted: rooted operations, trees, and rings both ways round.
+        for rooted operations by halving-doubling, which are not counted.
     """
-    if operation.rooted or algorithm in _NOT_COUNTED:
-        raise InputError(
-            f"the memory traffic of {operation.value} by {algorithm.value} is not counted: "
-            "the endpoint must be ideal"
-        )
     whole = Fraction(payload)
     if size == 1:
         return MemoryTraffic(Fraction(0), Fraction(0))
+    if operation.rooted:
+        return _rooted(operation, algorithm, whole)
     shard = whole / size
     others = whole - shard
     if operation is Operation.ALL_TO_ALL:
         # Own shard stays; on a ring what is passed on is stored and read again.
-        moved = whole * (size - 1) / 2 if algorithm is Algorithm.RING else others
+        moved = others
+        if algorithm is Algorithm.RING:
+            moved = whole * (size - 1) / 2
+        elif algorithm is Algorithm.BIDIRECTIONAL_RING:
+            moved = shard * (size * size // 4)
         return MemoryTraffic(moved, moved)
+    if algorithm is Algorithm.DOUBLE_BINARY_TREE:
+        # With two children in one tree: three operands of half, two messages down and one up in the
+        # other, where it is a leaf; four messages come in. The root reads and writes as much.
+        return MemoryTraffic(3 * whole, 2 * whole)
     if algorithm is Algorithm.IN_NETWORK:
         sent = shard if operation is Operation.ALL_GATHER else whole
         received = shard if operation is Operation.REDUCE_SCATTER else whole
@@ -91,11 +99,25 @@ def baseline_phase(
         scatter = MemoryTraffic(first + 2 * others, others + kept)
     else:
         # Ring: the first message, then two operands for each of the n - 1 received shards. Direct:
-        # n - 1 messages, then all n shards of the own place at once. The same sums.
+        # n - 1 messages, then all n shards of the own place at once. The same sums, as by any way
+        # on which each of n operands is read once, and each of n - 1 sums that are passed on.
         scatter = MemoryTraffic(shard + 2 * others, whole)
     if operation is Operation.REDUCE_SCATTER:
         return scatter
     return scatter + MemoryTraffic(others, others)
+
+
+def _rooted(operation: Operation, algorithm: Algorithm, whole: Fraction) -> MemoryTraffic:
+    """Who passes a broadcast on reads and writes it once. A reduction reads what came and its own,
+    and what comes is written; the root writes the result too. A switch leaves nothing but that."""
+    if algorithm is Algorithm.HALVING_DOUBLING:
+        raise InputError(
+            f"the memory traffic of a {operation.value} by halving-doubling is not counted: "
+            "the endpoint must be ideal"
+        )
+    if operation is Operation.REDUCE and algorithm is not Algorithm.IN_NETWORK:
+        return MemoryTraffic(2 * whole, 2 * whole)
+    return MemoryTraffic(whole, whole)
 
 
 def baseline_traffic(
