@@ -48,9 +48,12 @@ class AxiEngine:
     rank : which
     dims : of the engine
     expected : see :class:`testbenches.axi_monitor.AxiMonitor`
+    links : its streams are ports of the group
     """
 
-    def __init__(self, dut: Any, rank: int, *, dims: int, expected: Mapping[str, int]) -> None:
+    def __init__(
+        self, dut: Any, rank: int, *, dims: int, expected: Mapping[str, int], links: bool
+    ) -> None:
         prefix = f"r{rank}"
         clocked = (dut.clk, dut.rst)
         self.clk = dut.clk
@@ -65,7 +68,7 @@ class AxiEngine:
         self.accesses = {"read": 0, "write": 0}
         self.sinks: dict[str, AxiStreamSink] = {}
         self.sources: dict[str, AxiStreamSource] = {}
-        for dim in range(dims):
+        for dim in range(dims if links else 0):
             for kind in ("", "grant_"):
                 sink = AxiStreamBus.from_prefix(dut, f"{prefix}_m_axis_{kind}{dim}")
                 source = AxiStreamBus.from_prefix(dut, f"{prefix}_s_axis_{kind}{dim}")
@@ -157,6 +160,7 @@ class AxiGroup:
     expected : attributes of the memory ports
     seed : of all stalls
     stall : per cent of the turns in which a channel stalls
+    links : the bench carries what the engines send one another; else the group joins them itself
     """
 
     def __init__(
@@ -168,11 +172,14 @@ class AxiGroup:
         expected: Mapping[str, int],
         seed: int,
         stall: int = 0,
+        links: bool = True,
     ) -> None:
         self.dut = dut
         self.clk = dut.clk
-        self.engines = [AxiEngine(dut, r, dims=dims, expected=expected) for r in range(ranks)]
-        self.dims = dims
+        self.engines = [
+            AxiEngine(dut, r, dims=dims, expected=expected, links=links) for r in range(ranks)
+        ]
+        self.dims = dims if links else 0
         generator = random.Random(seed)
         if stall:
             for engine in self.engines:

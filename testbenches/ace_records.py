@@ -23,7 +23,7 @@ from rtl.ace.layouts import (
     TxStep,
 )
 
-__all__ = ["RingChunks", "bounds", "descriptor", "encode", "ring_steps"]
+__all__ = ["FredChunks", "RingChunks", "bounds", "descriptor", "encode", "ring_steps"]
 
 _KINDS = {"ar": "ALL_REDUCE", "rs": "REDUCE_SCATTER", "ag": "ALL_GATHER"}
 
@@ -137,9 +137,13 @@ class RingChunks:
             own if self.operation == "rs" else self.chunk_flits,
         )
 
+    def steps(self, rank: int) -> tuple[list[int], list[int]]:
+        """Send and receive steps of an op."""
+        return ring_steps(self.operation, self.chunk_flits, self.ranks, rank)
+
     def records(self, rank: int) -> list[int]:
         """The records of a rank, END not included."""
-        sends, receives = ring_steps(self.operation, self.chunk_flits, self.ranks, rank)
+        sends, receives = self.steps(rank)
         records = [] if self.begin is None else [self._begin(rank, len(sends))]
         records += [
             encode(
@@ -213,6 +217,17 @@ class RingChunks:
         values |= {"epoch": epoch, "sram_address": address, "length": flits, "last_bytes": 16}
         values |= {"complete": int(chunk == self.chunks - 1), "collective": self.collective}
         return encode(Store, values | {"memory_address": self.result + chunk * flits})
+
+
+class FredChunks(RingChunks):
+    """All-reduce by a switch: every op is one flow, configuration 0, from all to all."""
+
+    def steps(self, rank: int) -> tuple[list[int], list[int]]:
+        length = {"length": self.chunk_flits}
+        return (
+            [encode(TxStep, length | {"last_bytes": 16})],
+            [encode(RxStep, length | {"into_destination": 1})],
+        )
 
 
 def concatenate(parts: Sequence[list[int]]) -> list[int]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -16,6 +16,7 @@ from testbenches.bench import Part
 
 __all__ = ["Lane", "LaneChecker", "LaneDriver", "combine", "random_data"]
 
+_POISONED = 1 << 108  # of a header
 _TYPES = {code: name for name, code in TYPE_CODES.items()}
 _OPERATORS = {code: name for name, code in OPERATOR_CODES.items()}
 _SPECIAL = {
@@ -81,11 +82,11 @@ def random_data(generator: random.Random, flit_bytes: int, data_type: str) -> in
 
 
 def combine(flit_bytes: int) -> Callable[[Lane, Lane], Lane]:
-    """What an adder makes of two flits: their reduction, or the left header."""
+    """What an adder makes of two flits: their reduction, or the left header, poisoned if one is."""
 
     def apply(left: Lane, right: Lane) -> Lane:
         if left.head:
-            return left
+            return replace(left, data=left.data | right.data & _POISONED)
         kind = ELEMENT_TYPES[_TYPES[left.data_type]]
         a, b = (
             np.frombuffer(lane.data.to_bytes(flit_bytes, "little"), kind.storage)

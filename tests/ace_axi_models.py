@@ -1,6 +1,6 @@
 """Groups of engines on AXI, as simulation models."""
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from functools import cache
 
 from rtl.ace.parameters import AceParameters, DimParameters
@@ -8,6 +8,7 @@ from rtl.axi.parameters import AxiParameters
 from sim_top.emission import emit_systemverilog
 from sim_top.emission.ports import field_ports
 from sim_top.simulator import Model
+from testbenches.ace_axi_fred import AceAxiFred
 from testbenches.ace_axi_ring import AceAxiGroup
 
 ENGINE = AceParameters(
@@ -32,7 +33,18 @@ EXPECTED = asdict(AXI) | {"flit_bytes": ENGINE.flit_bytes}
 @cache
 def model(ranks: int, simulator: str) -> Model:
     """``ranks`` engines with one ring dim, side by side."""
-    group = AceAxiGroup(ranks=ranks, parameters=ENGINE, axi=AXI)
+    return _model(AceAxiGroup(ranks=ranks, parameters=ENGINE, axi=AXI), simulator)
+
+
+@cache
+def fred_model(ranks: int, simulator: str) -> Model:
+    """``ranks`` engines around a FRED switch."""
+    dim = DimParameters(grants=False, depth=32)
+    group = AceAxiFred(ranks=ranks, parameters=replace(ENGINE, dims=(dim,)), axi=AXI)
+    return _model(group, simulator)
+
+
+def _model(group, simulator: str) -> Model:
     text = emit_systemverilog(group, name="dut", ports=field_ports(group))
     return Model(
         top="dut",

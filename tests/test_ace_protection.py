@@ -3,14 +3,15 @@
 import pytest
 
 from sim_top.simulator import run_cocotb
-from tests.ace_axi_models import EXPECTED, model
+from tests.ace_axi_models import EXPECTED, fred_model, model
 
 WORK = {"operation": "ar", "chunk_flits": 12, "chunks": 6, "turns": 6}
 
 
 def run(testcase: str, *, ranks: int = 4, simulator: str = "verilator", seed: int = 1, **work):
+    fabric = fred_model if work.get("fred") else model
     run_cocotb(
-        model(ranks, simulator),
+        fabric(ranks, simulator),
         module="testbenches.tb_ace_protection",
         testcase=testcase,
         seed=seed,
@@ -19,5 +20,20 @@ def run(testcase: str, *, ranks: int = 4, simulator: str = "verilator", seed: in
 
 
 @pytest.mark.parametrize("testcase", ["refusals", "memory_errors", "aborts", "resets"])
-def test_four(testcase):
+def test_four_in_a_ring(testcase):
     run(testcase)
+
+
+@pytest.mark.parametrize("testcase", ["refusals", "memory_errors", "aborts"])
+def test_three_around_a_switch(testcase):
+    run(testcase, ranks=3, fred=1)
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("operation", ["ar", "rs", "ag"])
+@pytest.mark.parametrize("testcase", ["refusals", "memory_errors", "aborts", "resets"])
+def test_under_stalls(testcase, operation):
+    """Every channel of every port stalls at random; two simulators, sizes and seeds."""
+    for seed in (1, 2):
+        run(testcase, operation=operation, seed=seed, stall=30, turns=10)
+    run(testcase, ranks=2, simulator="icarus", operation=operation, stall=20, chunk_flits=9)

@@ -10,6 +10,7 @@ from amaranth.hdl import unsigned
 from amaranth.lib import data
 
 __all__ = [
+    "POISONED_BIT",
     "DataType",
     "Operator",
     "PacketHeader",
@@ -91,6 +92,10 @@ class PacketHeader(data.Struct):
     configuration: 12
     replay: 16
     poisoned: 1
+
+
+POISONED_BIT = PacketHeader.as_shape()["poisoned"].offset
+"""Where ``poisoned`` stands in a header flit."""
 
 
 def header_flit_bits() -> int:

@@ -5,7 +5,8 @@ t + latency, in every mode, so that all ways through an interconnect take equall
 taken with the flits of its cycle.
 
 The hardware of a header is that of data, but for the sum: where two flits are reduced, a header
-passes as it came in on side 0. (The switch has checked that both headers agree.)
+passes as it came in on side 0, poisoned if either is. (The switch has checked that both headers
+agree in everything else.)
 """
 
 from amaranth.hdl import Cat, Module, Signal, unsigned
@@ -14,7 +15,7 @@ from amaranth.lib.wiring import In, Out
 
 from rtl.arith.formats import DATA_TYPE_BITS, OPERATOR_BITS
 from rtl.arith.reduce import ReduceFlit
-from rtl.common.packet import DataType, Operator, flit_layout
+from rtl.common.packet import POISONED_BIT, DataType, Operator, flit_layout
 from rtl.fred.modes import CentreMode, check_size, edge_mode, way_shape
 
 __all__ = [
@@ -129,7 +130,10 @@ class _ReducingSwitch(wiring.Component):
                 with m.Case(_Source.SUM):
                     with m.If(around[0].valid & around[1].valid):
                         m.d.sync += taken.eq(around[0])
-                        with m.If(~around[0].flit.head):
+                        with m.If(around[0].flit.head):
+                            poisoned = [lane.flit.data[POISONED_BIT] for lane in around]
+                            m.d.sync += taken.flit.data[POISONED_BIT].eq(Cat(poisoned).any())
+                        with m.Else():
                             m.d.sync += taken.flit.data.eq(adder.o)
         return m
 

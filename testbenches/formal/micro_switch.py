@@ -8,7 +8,7 @@ from amaranth.hdl import Assert, Cat, Const, Cover, Module, Mux, Signal, Value
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In
 
-from rtl.common.packet import DataType, Operator
+from rtl.common.packet import POISONED_BIT, DataType, Operator
 from rtl.fred.micro_switch import lane_layout
 from testbenches.formal.property import Property
 
@@ -61,7 +61,8 @@ class MicroSwitchComputesItsMode(Property):
 
     In every cycle each output holds exactly the flit that its mode names, or the element-wise sum
     of the two, or none; so nothing is lost, doubled, made up or early. A sum of two flits comes
-    out where both are there, and a header that is reduced is that of side 0. All inputs and modes
+    out where both are there, and a header that is reduced is that of side 0, poisoned if either
+    is (a bit that is zero in the proof, as most are). All inputs and modes
     are free, codes that name no mode included: they are idle.
 
     The elements are INT32: the proof is of what is added to what and when, not of the float
@@ -146,4 +147,5 @@ def _combine(m: Module, expected, lanes: list) -> None:
             (first.word_select(k, 32) + second.word_select(k, 32))[:32]
             for k in range(len(first) // 32)
         )
-        m.d.comb += expected.flit.data.eq(Mux(lanes[0].flit.head, first, sums))
+        poisoned = second & (1 << POISONED_BIT)
+        m.d.comb += expected.flit.data.eq(Mux(lanes[0].flit.head, first | poisoned, sums))

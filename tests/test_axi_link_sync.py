@@ -1,0 +1,11 @@
+"""The handshake of the two ends of a link after resets (see the bench)."""
+
+import pytest
+
+from sim_top.simulator import simulate
+from testbenches.link_sync_pair import LinkSyncPair
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_restarts(seed):
+    simulate(LinkSyncPair(), testbench="testbenches.tb_link_sync", simulator="icarus", seed=seed)
