@@ -7,6 +7,7 @@ from sim_top.platform.component import PlatformComponent
 from sim_top.platform.parameters import flow_table
 from sim_top.shell import MemoryAttachment, ShellPlan, shell_model
 from sim_top.simulator import Model
+from sw_model.fabric.channels import check_platform
 from sw_model.platform import Platform
 from sw_model.topology import DimKind
 
@@ -23,7 +24,14 @@ def flow_tables(platform: Platform) -> dict[int, FlowTable]:
 
 
 def platform_model(platform: Platform, *, waves: bool = False, optimise: str = "-O2") -> Model:
-    """The Verilator model of a platform in its shell; built by ``sim_top.simulator.build``."""
+    """The Verilator model of a platform in its shell; built by ``sim_top.simulator.build``.
+
+    Raises
+    ------
+    DeadlockError
+        where channels of its network wait for each other in a cycle.
+    """
+    check_platform(platform.topology)
     component = PlatformComponent(platform)
     memories = tuple(
         MemoryAttachment(read=f"memory_read__{rank}", write=f"memory_write__{rank}")

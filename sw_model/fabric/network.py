@@ -9,6 +9,7 @@ from sw_model.endpoint.ace import Endpoint
 from sw_model.endpoint.dim_engine import DimEngine, Op
 from sw_model.endpoint.programs import OpProgram
 from sw_model.engine import EventKernel
+from sw_model.fabric.channels import check_platform
 from sw_model.fabric.constants import FabricConstants
 from sw_model.fabric.fred_switch import FredSwitch
 from sw_model.fabric.ring_link import RingLink
@@ -40,6 +41,7 @@ class Network:
         complete: Callable[[int, Any], None],
         on_end: Callable[[DimEngine, Op], None] | None = None,
     ) -> None:
+        check_platform(platform.topology)
         self.platform = platform
         self.representative = representative
         programs: dict[tuple, OpProgram] = {}
