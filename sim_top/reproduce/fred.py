@@ -6,6 +6,7 @@ from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
 
+from sim_top.reproduce import fred_routability
 from sim_top.reproduce.registry import Row
 from sw_model.wafer.collectives import all_reduce_seconds
 from sw_model.wafer.fabric import COLUMNS, FABRICS, IO_CONTROLLERS, NPUS, ROWS, broadcast_uses
@@ -89,6 +90,7 @@ def rows(progress: Callable[[float], object]) -> list[Row]:
     progress(0.8)
     for name, strategy, with_c, with_d in _STREAMED:
         out += _streamed(name, strategy, with_c, with_d)
+    out += fred_routability.rows(lambda share: progress(0.8 + 0.2 * share))
     return out
 
 
