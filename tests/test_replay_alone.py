@@ -1,17 +1,19 @@
 """What has its lanes to itself is not simulated op by op, and nobody can tell; what passes through
-NPUs between its ends takes their links."""
+NPUs between its ends takes their links; and every instant of a rank is counted once."""
 
 from __future__ import annotations
 
 import random
 from fractions import Fraction
+from itertools import pairwise
 
 import pytest
 
 from sw_model.astra.system import AlgorithmName, CollectivePolicy, OpOrder, SystemConfig
+from sw_model.chakra.messages import NodeKind
 from sw_model.chakra.workload import load_workload
 from sw_model.replay.overlapped import OverlappedFabric
-from sw_model.replay.run import TraceResult, replay_trace, schedule_of
+from sw_model.replay.run import Semantics, TraceResult, replay_trace, schedule_of
 from sw_model.replay.shapes import crossed_by_group, crossed_by_message
 from sw_model.topology import Dim, DimKind, Topology
 from tests.chakra_traces import all_reduce, compute, receive, send, write
@@ -33,8 +35,9 @@ GROUPS = {
 }  # fmt: skip
 
 
-def random_traces(seed: int) -> list[list]:
-    """Ranks of 4 x 2 that compute, send and reduce; a group's collectives in one order."""
+def random_traces(seed: int, *, in_line: bool = False) -> list[list]:
+    """Ranks of 4 x 2 that compute, send and reduce; a group's collectives in one order, with
+    ``in_line`` all of a rank's."""
     draw = random.Random(seed)
     ranks: list[list] = [[] for _ in range(8)]
     last: dict[tuple[int, str], int] = {}
@@ -44,8 +47,9 @@ def random_traces(seed: int) -> list[list]:
         back = draw.choice([1, 1, 2, 3])
         parents = {number - back} if number >= back else set()
         if group is not None:
-            parents |= {last[rank, group]} if (rank, group) in last else set()
-            last[rank, group] = number
+            line = (rank, "" if in_line else group)
+            parents |= {last[line]} if line in last else set()
+            last[line] = number
             what["pg_name"] = group
         ranks[rank].append(make(number, data=sorted(parents), **what))
 
@@ -149,3 +153,52 @@ def test_a_message_takes_the_links_that_it_crosses(tmp_path):
     assert finish[2] == 2 * size
     assert {finish[0], finish[1]} == {size, 2 * size}
     assert finish[5] == size
+
+
+@pytest.mark.parametrize("semantics", [Semantics.ANTIPHON, Semantics.ASTRA_SIM])
+def test_every_instant_is_counted_once(tmp_path, semantics):
+    """Against a count of all instants between two events: compute, else communication that has
+    begun, else the host, else a bubble; and each exposed instant to the layer of the communication
+    that has been under way longest."""
+    topology = network(4, 2, latency=3 * 10**5)
+    seen = dict.fromkeys(("compute", "exposed", "host", "bubble"), 0)
+    for seed in range(8):
+        ranks = random_traces(seed, in_line=True)
+        for nodes in ranks:  # some of it on the CPU
+            for made in nodes[::7]:
+                if made.type == NodeKind.COMP:
+                    made.attr.add(name="is_cpu_op").bool_val = True
+        folder = tmp_path / str(seed)
+        folder.mkdir()
+        workload = load_workload(write(folder, *ranks), topology, GROUPS)
+        result = replay_trace(workload, SystemConfig(splits=2), semantics=semantics)
+        for rank, log in zip(result.ranks, result.logs, strict=True):
+            edges = {0, rank.finish}
+            edges |= {edge for _, *span in log.compute + log.host for edge in span}
+            edges |= {edge for _, _, *span in log.communication for edge in span}
+            counted = dict.fromkeys(seen, 0)
+            by_layer: dict[str, int] = {}
+            points = sorted(edges)
+            for start, end in pairwise(points):
+                moving = [e for e in log.communication if e[2] <= start and end <= e[3]]
+                if any(a <= start and end <= b for _, a, b in log.compute):
+                    what = "compute"
+                elif moving:
+                    what = "exposed"
+                    longest = min(moving, key=lambda e: (e[2], e[3]))[0]
+                    name = workload.node(rank.rank, longest).name
+                    by_layer[name] = by_layer.get(name, 0) + end - start
+                elif any(a <= start and end <= b for _, a, b in log.host):
+                    what = "host"
+                else:
+                    what = "bubble"
+                counted[what] += end - start
+            assert counted == {what: getattr(rank, what) for what in counted}
+            if rank.rank == result.latest.rank:
+                exposed = {node.name: node.exposed for node in result.nodes if node.exposed}
+                assert sum(exposed.values()) == counted["exposed"]
+                if len({e[2] for e in log.communication}) == len(log.communication):
+                    assert exposed == by_layer
+            for what, time in counted.items():
+                seen[what] += time
+    assert all(seen.values())

@@ -99,8 +99,8 @@ def test_an_engine_backed_run_leaves_all_files(folder, antiphon):
 @pytest.mark.parametrize(
     ("option", "message"),
     [
-        (("--csv", "no"), "--csv must be an existing folder, not no"),
-        (("--csv", "e.yaml"), "--csv must be an existing folder, not e.yaml"),
+        (("--csv", "e.yaml"), "--csv must be a folder, not the file e.yaml"),
+        (("--csv", "e.yaml/x"), "--csv must be a folder, not e.yaml/x below the file e.yaml"),
         (("--trace", "no/t.json"), "--trace must name a file in an existing folder, not no"),
         (("--html", "no/r.html"), "--html must name a file in an existing folder, not no"),
         (("--html", "out"), "--html must name a file, not the folder out"),

@@ -5,10 +5,12 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from sim_top.cli.frame import Output
+from sim_top.cli.frame import Output, write_whole
+from sim_top.cli.targets import check_file, check_folder, target
 from sw_model.errors import InputError
 
 EXAMPLE = "antiphon bench --only fred. --history build/bench.jsonl"
+_HISTORY = Path("build/bench.jsonl")
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -16,8 +18,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--only", default="", metavar="PREFIX", help="those whose name begins so")
     parser.add_argument(
         "--history",
-        type=Path,
-        default=Path("build/bench.jsonl"),
+        type=target,
         metavar="FILE",
         help="the history (default build/bench.jsonl)",
     )
@@ -30,6 +31,10 @@ def run(arguments: argparse.Namespace, output: Output) -> bool:
 
     from sim_top.bench import run_benches
 
+    history = arguments.history or _HISTORY
+    check_folder("--history", history.parent)
+    history.parent.mkdir(parents=True, exist_ok=True)
+    check_file("--history", history)
     with output.progress("benchmarks") as progress:
         results = run_benches(arguments.only, progress=progress)
     if not results:
@@ -47,8 +52,7 @@ def run(arguments: argparse.Namespace, output: Output) -> bool:
     for result in results:
         table.add_row(result.name, f"{result.value:,.6g}", result.unit)
     output.show(table)
-    arguments.history.parent.mkdir(parents=True, exist_ok=True)
     line = {"time": datetime.now(UTC).isoformat(timespec="seconds"), "results": rows}
-    with arguments.history.open("a", encoding="utf-8") as history:
-        history.write(json.dumps(line) + "\n")
+    earlier = history.read_bytes() if history.is_file() else b""
+    write_whole(history, earlier + json.dumps(line).encode() + b"\n")
     return True

@@ -26,7 +26,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("what", metavar="WHAT", help=", ".join((*SETS, "all")))
     parser.add_argument(
         "--plot",
-        type=Path,
+        type=target,
         metavar="FILE",
         help="where the plot goes, .svg or .png (default build/reproduce/WHAT.svg)",
     )
@@ -49,8 +49,10 @@ def run(arguments: argparse.Namespace, output: Output) -> bool:
     if arguments.page:
         raise InputError("--page is of `all` only")
     path = arguments.plot or _BUILD / f"{name}.svg"
-    if path.suffix not in (".svg", ".png"):
-        raise InputError(f"--plot must end in .svg or .png, not {path.name!r}")
+    if arguments.plot is None:
+        check_folder("--plot", path.parent)
+    else:
+        check_file("--plot", path, (".svg", ".png"))
     with output.progress(name) as progress:
         rows = rows_of(name, progress)
     drawn = draw(name, path)

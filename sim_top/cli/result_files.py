@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sim_top.cli.frame import write_whole
-from sim_top.cli.targets import check_file, target
+from sim_top.cli.targets import check_file, check_folder, target
 from sw_model.errors import InputError
 
 if TYPE_CHECKING:
@@ -25,7 +26,12 @@ def add_file_options(parser: argparse.ArgumentParser) -> None:
         metavar="T.json",
         help="write the timeline for Perfetto and chrome://tracing",
     )
-    add("--csv", type=target, metavar="DIR", help="write layers.csv, dims.csv, ranks.csv")
+    add(
+        "--csv",
+        type=target,
+        metavar="DIR",
+        help="write layers.csv, dims.csv, ranks.csv into a folder",
+    )
     add(
         "--html",
         type=target,
@@ -40,13 +46,21 @@ def check_file_options(arguments: argparse.Namespace) -> None:
     Raises
     ------
     InputError
-        for a folder that does not exist, or a folder in place of a file.
+        for a file in a folder that does not exist, or a folder in place of a file or the other way
+        round.
     """
-    if arguments.csv is not None and not arguments.csv.is_dir():
-        raise InputError(f"--csv must be an existing folder, not {arguments.csv}")
+    if arguments.csv is not None:
+        check_folder("--csv", arguments.csv)
     for option, file in (("--trace", arguments.trace), ("--html", arguments.html)):
         if file is not None:
             check_file(option, file)
+
+
+def _make(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"cannot be made: {error.strerror}", path=folder) from None
 
 
 def wants_files(arguments: argparse.Namespace) -> bool:
@@ -71,6 +85,7 @@ def write_files(
     if arguments.trace is not None:
         write_whole(arguments.trace, trace().encode())
     if arguments.csv is not None:
+        _make(arguments.csv)
         for name, text in csv().items():
             write_whole(arguments.csv / name, text.encode())
     if arguments.html is not None:

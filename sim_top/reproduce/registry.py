@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,6 +13,7 @@ __all__ = ["SETS", "Row", "draw", "rows_of"]
 
 #: Modules by name. Each has ``rows(progress) -> list[Row]``, and may have ``draw(path)``.
 SETS = {
+    "ace": "sim_top.reproduce.ace",
     "astra-sim": "sim_top.reproduce.astra_sim",
     "fred": "sim_top.reproduce.fred",
     "libra": "sim_top.reproduce.libra",
@@ -81,10 +83,15 @@ def _module(name: str) -> Any:
 
 
 def draw(name: str, path: Path) -> bool:
-    """Draw the plot of a set. False where it has none."""
+    """Draw the plot of a set, whole or not at all. False where it has none."""
     module = _module(name)
     if not hasattr(module, "draw"):
         return False
     path.parent.mkdir(parents=True, exist_ok=True)
-    module.draw(path)
+    partial = path.with_name(f".{path.stem}.{os.getpid()}{path.suffix}")
+    try:
+        module.draw(partial)
+        partial.replace(path)
+    finally:
+        partial.unlink(missing_ok=True)
     return True

@@ -15,6 +15,7 @@ __all__ = ["MODELS", "model_named"]
 
 _SGD_BYTES, _ADAM_BYTES = 20, 28
 _ROUNDED = 0.005  # a number with three figures
+_TWO_FIGURES = 0.03
 
 
 def _resnet(title: str, depths: tuple[int, ...], published: int) -> Model:
@@ -33,7 +34,7 @@ def _resnet(title: str, depths: tuple[int, ...], published: int) -> Model:
         blocks=blocks,
         published=published,
         tolerance=0.0,
-        source="He et al., CVPR 2016, Table 1; parameters: torchvision",
+        source="He et al., CVPR 2016, Table 1; parameters: num_params of torchvision's weights",
         sample="image",
         batch=8 if title == "ResNet-50" else 16,
         update_bytes=_SGD_BYTES,
@@ -46,7 +47,9 @@ def _gnmt() -> Model:
         blocks=gnmt_blocks(units=1024, vocabulary=32_000, tokens=50, encoders=8, decoders=8),
         published=278_000_000,
         tolerance=0.015,
-        source="Wu et al., 2016, section 3; parameters: Shazeer et al., ICLR 2017, Table 2",
+        source="8 + 8 layers of 1,024 units: Wu et al., 2016; Wikipedia, 'Google Neural Machine "
+        "Translation', has 278 million among other counts; recalled: that it is from Shazeer et "
+        "al., ICLR 2017, Table 2",
         sample="sentence pair of 50 tokens a side",
         batch=128,
         update_bytes=_ADAM_BYTES,
@@ -61,8 +64,8 @@ def _dlrm() -> Model:
         ),
         published=25_000_000_000,
         tolerance=0.05,
-        source="MLPerf on Criteo's terabyte; parameters (25+ billion): Desai and Shrivastava, "
-        "NeurIPS 2022",
+        source="rows and widths: MLPerf's reference (dlrm_main.py, --num_embeddings_per_feature); "
+        "parameters (25+ billion): Desai and Shrivastava, NeurIPS 2022, abstract",
         sample="click",
         batch=512,
         update_bytes=_SGD_BYTES,
@@ -77,7 +80,8 @@ def _dlrm_kaggle() -> Model:
         ),
         published=540_000_000,
         tolerance=_ROUNDED,
-        source="Naumov et al., 2019, section 5",
+        source="rows and widths: --arch-embedding-size of the public dlrm scripts for Kaggle; "
+        "recalled: 540 million parameters, Naumov et al., 2019, section 5",
         sample="click",
         batch=512,
         update_bytes=_SGD_BYTES,
@@ -121,9 +125,10 @@ MODELS: dict[str, Callable[[], Model]] = {
     "dlrm-kaggle": _dlrm_kaggle,
     "transformer-17b": lambda: _transformer(
         "Transformer-17B",
-        17_200_000_000,
-        _ROUNDED,
-        "Rosset, Turing-NLG, Microsoft Research, 2020; vocabulary of GPT-2",
+        17_000_000_000,
+        _TWO_FIGURES,
+        "Rosset, Turing-NLG, Microsoft Research, 2020 (78 layers, 4,256, 28 heads, 17 billion); "
+        "recalled: vocabulary of GPT-2, 1,024 tokens",
         layers=78,
         hidden=4256,
         heads=28,
@@ -134,7 +139,8 @@ MODELS: dict[str, Callable[[], Model]] = {
         "GPT-3",
         175_000_000_000,
         _ROUNDED,
-        "Brown et al., NeurIPS 2020, Table 2.1; vocabulary of GPT-2",
+        "Brown et al., NeurIPS 2020, Table 2.1 (96 layers, 12,288, 96 heads, 2,048 tokens, 175 "
+        "billion); recalled: vocabulary of GPT-2",
         layers=96,
         hidden=12_288,
         heads=96,
@@ -145,7 +151,8 @@ MODELS: dict[str, Callable[[], Model]] = {
         "Transformer-1T",
         1_008_000_000_000,
         0.0005,
-        "Narayanan et al., SC 2021, Table 1",
+        "2,048 tokens, 51,200 words: README of Megatron-LM; recalled: 128 layers, 25,600, 160 "
+        "heads, 1,008.0 billion, Narayanan et al., SC 2021, Table 1",
         layers=128,
         hidden=25_600,
         heads=160,
