@@ -36,6 +36,7 @@ def run(testbench="fred_classes", simulator="icarus", testcase=None, ops=40, **c
         testbench=f"testbenches.tb_{testbench}",
         testcase=testcase,
         simulator=simulator,
+        timeout_seconds=1200,
         parameters={
             **{key: value for key, value in options.items() if isinstance(value, int | tuple)},
             "classes": [c.name.lower() for c in options["classes"]],

@@ -24,6 +24,7 @@ def run(ports, simulator="icarus", packet_bytes=64, testcase=None):
         ),
         testbench="testbenches.tb_fred_collectives",
         simulator=simulator,
+        timeout_seconds=1200,
         testcase=testcase,
         parameters=options,
     )

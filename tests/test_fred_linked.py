@@ -36,6 +36,7 @@ def run(ports, copies, latency, classes, simulator="icarus"):
         LinkedSwitch(switch, latency=latency, depth=depth),
         testbench="testbenches.tb_fred_linked",
         simulator=simulator,
+        timeout_seconds=1200,
         parameters={
             **options,
             "latency": latency,

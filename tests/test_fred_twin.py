@@ -37,6 +37,7 @@ def run(simulator="icarus", rate=Fraction(1), rounds=6, ops=30, seed=None, **cha
         testbench="testbenches.tb_fred_twin",
         simulator=simulator,
         seed=seed,
+        timeout_seconds=1200,
         parameters={
             **options,
             "classes": [c.name.lower() for c in options["classes"]],
@@ -64,7 +65,7 @@ def test_two_classes_at_three_fifths():
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", [1, 2])
 @pytest.mark.parametrize(
     ("ports", "copies", "classes", "rate"),
     [
@@ -79,8 +80,8 @@ def test_matrix(ports, copies, classes, rate, seed):
     run(
         "icarus" if ports < 8 else "verilator",
         rate,
-        12,
-        50,
+        8,
+        30,
         seed,
         ports=ports,
         middle_copies=copies,
