@@ -12,21 +12,26 @@ from fractions import Fraction
 from itertools import product
 from math import prod
 from os import PathLike, fspath
-from pathlib import Path
 from typing import Any
 
 from sw_model.document import Document, Node
 from sw_model.errors import InputError
 from sw_model.optimize.constraint import MINIMUM, Constraint, parse_constraint
 from sw_model.optimize.demand import Communicator, split_groups
+from sw_model.optimize.entries import (
+    MACHINE,
+    WORKLOAD,
+    FileOr,
+    Here,
+    MachineSettings,
+    WorkloadEntry,
+)
 from sw_model.optimize.files import (
-    COMMUNICATORS,
     NETWORK,
     PRICES,
     GroupSizes,
     network_at,
     prices_at,
-    read_communicators,
     read_workload,
 )
 from sw_model.optimize.iteration import Iteration, Overlap, TrainingTask, iteration_of_layers
@@ -38,163 +43,22 @@ from sw_model.optimize.splits import DividedModel, Division, divisions, fixed_di
 from sw_model.schema import (
     Boolean,
     Choice,
-    Either,
-    FilePath,
     Key,
     ListOf,
-    Number,
     Quantity,
-    Reader,
     Record,
     Text,
-    Whole,
 )
 from sw_model.topology import Dim, Topology
-from sw_model.units import parse_bandwidth, parse_size
-from sw_model.workload.catalogue import MODELS, model_named
+from sw_model.units import parse_bandwidth
+from sw_model.workload.catalogue import model_named
 from sw_model.workload.layers import Pass, Workload
-from sw_model.workload.machine import Machine
 from sw_model.workload.spans import span_dims
 
 __all__ = ["OPTIMISATION", "Choices", "Optimisation", "json_schema", "read_optimisation"]
 
 _MOST = 4096
 """Combinations of divisions that a search may have: a solve takes about 10 ms."""
-
-
-@dataclass(frozen=True)
-class _Located:
-    """A value, and the node it was read from, for later messages."""
-
-    value: Any
-    node: Node
-
-
-@dataclass(frozen=True)
-class _Here:
-    """Reads with ``reader`` and remembers where."""
-
-    reader: Reader
-
-    def read(self, node: Node) -> _Located:
-        return _Located(self.reader.read(node), node)
-
-    def schema(self) -> dict[str, Any]:
-        return self.reader.schema()
-
-
-@dataclass(frozen=True)
-class _FileOr:
-    """``read`` of a node here, or of the file that is named here."""
-
-    read_at: Callable[[Node], Any]
-    own: Reader
-
-    def read(self, node: Node) -> _Located:
-        place = node
-        if node.kind == "scalar":
-            place = Document(FilePath().read(node)).root
-        return _Located(self.read_at(place), place)
-
-    def schema(self) -> dict[str, Any]:
-        return Either(FilePath(), self.own).schema()
-
-
-@dataclass(frozen=True, kw_only=True)
-class MachineSettings:
-    """An NPU, for models; see `Machine`."""
-
-    peak_tflops: Fraction = Fraction(120)
-    efficiency: Fraction = Fraction(1, 2)
-    memory_bandwidth: Fraction = Fraction(900 * GIGA)
-    memory: int | None = None
-    data_type: str = "fp16"
-
-    def machine(self) -> Machine:
-        """For the roofline."""
-        return Machine(
-            peak_tflops=self.peak_tflops,
-            efficiency=self.efficiency,
-            memory_bandwidth=self.memory_bandwidth,
-            data_type=self.data_type,
-        )
-
-
-@dataclass(frozen=True, kw_only=True)
-class WorkloadEntry:
-    """A workload of the group: a file, or a model.
-
-    Raises
-    ------
-    ValueError
-        where it is neither or both, or has keys of the other.
-    """
-
-    file: Path | None = None
-    communicators: _Located | None = None
-    model: str | None = None
-    batch: int | None = None
-    tensor: int | None = None
-    pipeline: int | None = None
-    microbatches: int | None = None
-    search: bool = False
-    name: str = ""
-    weight: Fraction = Fraction(1)
-    forward_comm_count: int = 1
-
-    def __post_init__(self) -> None:
-        if (self.file is None) == (self.model is None):
-            raise ValueError("a workload must have the key 'file' or the key 'model'")
-        for key in ("batch", "pipeline", "microbatches"):
-            if self.file is not None and getattr(self, key) is not None:
-                raise ValueError(f"{key} is for a model, not for a file")
-        if self.file is not None and self.search:
-            raise ValueError("search is for a model, not for a file")
-        if self.file is not None and self.communicators and self.tensor:
-            raise ValueError("tensor must not stand beside communicators")
-        if self.model is not None and self.communicators is not None:
-            raise ValueError("communicators are for a file; a model has tensor and pipeline")
-        if self.model is not None and self.batch is None:
-            raise ValueError("a model must have the key 'batch': samples of all replicas together")
-        if self.search and (self.tensor or self.pipeline):
-            raise ValueError("search finds tensor and pipeline itself: leave them out")
-
-    @property
-    def title(self) -> str:
-        """For people."""
-        return self.name or (self.file.stem if self.file is not None else str(self.model))
-
-
-_MACHINE = Record(
-    MachineSettings,
-    (
-        Key("peak_tflops", Number(), "10^12 operations a second"),
-        Key("efficiency", Number(maximum=1), "share of it that is reached"),
-        Key("memory_bandwidth", Quantity(parse_bandwidth, "900 GB/s"), "of an NPU"),
-        Key("memory", Quantity(parse_size, "80GB"), "for weights, gradients, optimizer states"),
-        Key("data_type", Choice({n: n for n in ("fp16", "bf16", "fp32")}), "of every element"),
-    ),
-)
-_WORKLOAD = Record(
-    WorkloadEntry,
-    (
-        Key("file", FilePath(), "an ASTRA-sim 1.0 text, with or without header"),
-        Key(
-            "communicators",
-            _FileOr(read_communicators, COMMUNICATORS),
-            "members of a group on every dim, by pass; or LIBRA's file with them",
-        ),
-        Key("model", Choice({name: name for name in MODELS}), "one of the project's own"),
-        Key("batch", Whole(1), "samples of an iteration of the model, of all replicas"),
-        Key("tensor", Whole(1), "ranks of a tensor-parallel group, which fills the inner dims"),
-        Key("pipeline", Whole(1), "stages of the model"),
-        Key("microbatches", Whole(1), "of a replica"),
-        Key("search", Boolean(), "find the best tensor, pipeline and microbatches"),
-        Key("name", Text(), "for people"),
-        Key("weight", Number(), "of its iteration time in the sum"),
-        Key("forward_comm_count", Whole(1, 16), "how often a forward collective is done"),
-    ),
-)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -376,14 +240,14 @@ OPTIMISATION = Record(
     (
         Key(
             "network",
-            _FileOr(network_at, NETWORK),
+            FileOr(network_at, NETWORK),
             "the dims without bandwidths, or a file of LIBRA's with them",
             required=True,
         ),
-        Key("workloads", _Here(ListOf(_WORKLOAD)), "the group", required=True),
-        Key("constraints", _Here(ListOf(_Here(Text()))), "such as 'B1 + B2 = 50', in GB/s"),
+        Key("workloads", Here(ListOf(WORKLOAD)), "the group", required=True),
+        Key("constraints", Here(ListOf(Here(Text()))), "such as 'B1 + B2 = 50', in GB/s"),
         Key("objective", Choice({o.value: o for o in Objective}), "what is minimised"),
-        Key("prices", _FileOr(prices_at, PRICES), "$ for a GB/s by tier, or LIBRA's file"),
+        Key("prices", FileOr(prices_at, PRICES), "$ for a GB/s by tier, or LIBRA's file"),
         Key("shared_links", Boolean(), "two NPUs pay half of a link of a Ring or FullyConnected"),
         Key("scheduling", Choice({s.value: s for s in Scheduling}), "of collectives over dims"),
         Key(
@@ -392,7 +256,7 @@ OPTIMISATION = Record(
             "what runs beside what in the backward pass",
         ),
         Key("minimum", Quantity(parse_bandwidth, "1 MB/s"), "that every dim has at least"),
-        Key("machine", _MACHINE, "the NPU, for models"),
+        Key("machine", MACHINE, "the NPU, for models"),
     ),
 )
 

@@ -16,7 +16,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from sw_model.document import Document, Node
+from sw_model.document import Node
 from sw_model.errors import InputError
 from sw_model.optimize.demand import Communicator
 from sw_model.optimize.network import KINDS, OpenDim, OpenNetwork, Tier
@@ -33,7 +33,6 @@ __all__ = [
     "NETWORK",
     "PRICES",
     "GroupSizes",
-    "document",
     "network_at",
     "prices_at",
     "read_communicators",
@@ -302,11 +301,6 @@ def read_communicators(node: Node) -> GroupSizes:
     libra = bool({"Forward", "InputGrad", "WeightGrad"} & _names(node))
     sizes: GroupSizes = (LIBRA_COMMUNICATORS if libra else COMMUNICATORS).read(node)
     return sizes
-
-
-def document(path: Path) -> Node:
-    """The whole of a file."""
-    return Document(path).root
 
 
 def read_workload(path: Path) -> tuple[Workload, bool]:
