@@ -23,13 +23,13 @@ from sw_model.fred.configuration import Configuration, Flow
 from sw_model.fred.routing import route, split
 from sw_model.workload.parallel import Axis, Parallelism
 
-__all__ = ["PORTS", "Routability", "phases", "rows", "strategies", "study"]
+__all__ = ["PARTITIONS", "PORTS", "Routability", "phases", "rows", "strategies", "study"]
 
 PORTS = range(8, 21)
 _COPIES = (2, 3, 4)
 #: Partitions of P ports into groups that all-reduce at the same time: all, and those that FRED_2
 #: cannot route (derived by exhaustive search).
-_PARTITIONS = {4: (15, 0), 5: (52, 0), 6: (203, 8), 7: (877, 32), 8: (4140, 448)}
+PARTITIONS = {4: (15, 0), 5: (52, 0), 6: (203, 8), 7: (877, 32), 8: (4140, 448)}
 #: Groups on 12 ports that two and three middle copies cannot route, and four can (derived).
 _HARD = ((0, 2, 4), (1, 6, 8), (3, 7, 10), (5, 9, 11))
 
@@ -137,7 +137,7 @@ def rows(progress: Callable[[float], object]) -> list[Row]:
             note = "derived: odd cycles of conflicts"
             out.append(Row(name, len(failed), _expected(ports, copies), note, 0))
         progress((ports - PORTS.start) / len(PORTS))
-    for ports, (count, unroutable) in _PARTITIONS.items():
+    for ports, (count, unroutable) in PARTITIONS.items():
         partitions = [_flows(groups) for groups in _partitions(ports)]
         assert len(partitions) == count
         for copies, expected in ((2, unroutable), (3, 0)):
