@@ -429,6 +429,12 @@ def test_what_is_not_limited():
         "'B1 + B2 <= 100'"
     )
 
+    with pytest.raises(InputError) as caught:
+        optimise(problem_of(dims, one_collective(dims, 10**9), "total <= 1e12"))
+    assert str(caught.value) == (
+        "the constraints must leave every bandwidth at most 1e+09 GB/s, but B1 may have 1e+12"
+    )
+
 
 def test_nothing_to_send():
     dims = network((RING, 8), (SWITCH, 16))

@@ -263,3 +263,27 @@ def test_divisions_that_cannot_be():
             fixed_division(divided, dims, *wanted)
         assert str(caught.value) == message
     assert prod(dim.size for dim in dims.dims) == 16
+
+
+def test_embedding_tables_are_exchanged():
+    """Tables have an all-to-all of the looked-up rows each way, over all replicas, and nothing to
+    reduce; they are spread in memory too."""
+    tables = Block(name="tables", parameters=10**9, exchanged=300, first=True)
+    dense = Block(name="dense", parameters=8000, multiply_adds=10**6, joins=True)
+    model = Model(
+        title="tables", blocks=(tables, dense), published=10**9, tolerance=1.0, source="made up",
+        sample="sample", batch=8, update_bytes=20,
+    )  # fmt: skip
+    dims = network((RING, 4), (SWITCH, 8))
+    divided = DividedModel(model=model, machine=MACHINE, batch=320, memory=10**9)
+    found = list(divisions(divided, dims))
+    assert [d.name for d in found] == ["TP 1, PP 1, DP 32"]
+    asked = found[0].iteration().demands()
+    everyone = (4, 8)
+    assert {(d.operation, d.bytes, d.communicator.sizes) for d in asked} == {
+        (Operation.ALL_TO_ALL, 2 * 10 * 300, everyone),
+        (Operation.ALL_REDUCE, 2 * 8000, everyone),
+    }
+    assert not list(
+        divisions(DividedModel(model=model, machine=MACHINE, batch=320, memory=10**8), dims)
+    )

@@ -23,16 +23,18 @@ from sw_model.optimize.conic import nearest_feasible, solve_conic
 from sw_model.optimize.constraint import MINIMUM, Constraint, check_constraints
 from sw_model.optimize.demand import Demand
 from sw_model.optimize.iteration import Path, Step, TrainingTask
-from sw_model.optimize.network import OpenNetwork
+from sw_model.optimize.network import GIGA, OpenNetwork
 from sw_model.optimize.prices import Prices
 from sw_model.optimize.program import Piece, Program, ProgramPath, ProgramStep, lower_bound
 from sw_model.optimize.scheduling import Scheduling, TimeModel
 from sw_model.optimize.simplex import Row, UnboundedError, maximise
+from sw_model.units import LARGEST_BANDWIDTH
 
 __all__ = ["Objective", "Optimum", "Problem", "optimise"]
 
 _STEP = Fraction(1, 10**9)  # GB/s to which a solver's figure is rounded: a byte per second
 _NEAR = Fraction(1, 10**7)  # relative, of the time of a scheduler that is modelled by cuts
+_LARGEST = Fraction(LARGEST_BANDWIDTH, GIGA)
 _ROUNDS = 60
 _IDLE = 3
 
@@ -246,6 +248,12 @@ def _tops(problem: Problem, rows: Sequence[Row]) -> list[tuple[Fraction, ...]]:
                 raise problem.constraints[0].error(message) from None
             raise InputError(message) from None
         assert top is not None
+        if top[d] > _LARGEST:
+            message = (
+                f"the constraints must leave every bandwidth at most {float(_LARGEST):g} GB/s, but "
+                f"B{d + 1} may have {float(top[d]):g}"
+            )
+            raise problem.constraints[0].error(message)
         tops.append(top)
     return tops
 

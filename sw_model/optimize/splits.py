@@ -9,8 +9,10 @@ where t_s is what a stage does for one microbatch: forward and backward compute 
 roofline, docs/workloads.md), its tensor-parallel all-reduces, and a message to the next stage and
 one back. Where the backward pass is one, without stages and microbatches, gradients are reduced
 block by block, and may run beside it; else all together at the end. What runs beside what in a
-backward pass is as for layers (`sw_model.optimize.iteration`). Updates are left out, as LIBRA does.
-Groups fill the network from inside: TP, PP, then DP.
+backward pass is as for layers (`sw_model.optimize.iteration`). Embedding tables are spread over
+the replicas: their looked-up rows, and the gradients of these, are exchanged all to all. Updates
+are left out, as LIBRA does, and so is the reduction of words that two stages share. Groups fill the
+network from inside: TP, PP, then DP.
 """
 
 from __future__ import annotations
@@ -67,13 +69,17 @@ class DividedModel:
     overlap: Overlap = Overlap.NONE
     forward_comm_count: int = 1
 
-    def fits(self, tensor: int, pipeline: int) -> bool:
-        """Whether the largest stage fits the memory."""
+    def fits(self, tensor: int, pipeline: int, data: int) -> bool:
+        """Whether the largest stage fits the memory; embedding tables are spread over replicas."""
         if self.memory is None:
             return True
+
+        def held(block: Block) -> int:
+            return -(-block.held(tensor) // data) if block.exchanged else block.held(tensor)
+
         stages = self.model.stages(pipeline)
-        held = max(sum(block.held(tensor) for block in stage) for stage in stages)
-        return held * STATE_BYTES <= self.memory
+        most = max(sum(held(block) for block in stage) for stage in stages)
+        return most * STATE_BYTES <= self.memory
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -152,13 +158,16 @@ class Division:
                 passes.append(known[key][1])
                 continue
             compute = machine.pass_ns(block, samples, tensor)
-            there = reduce(block.forward_reduced)
+            there, back = reduce(block.forward_reduced), reduce(block.input_reduced)
+            if block.exchanged:
+                rows = size * block.exchanged
+                there = back = Demand(Operation.ALL_TO_ALL, rows, groups[2])
             forward.append(Step((path(compute, (there, self.divided.forward_comm_count)),)))
             idle = block.first and (tensor > 1 or not later)
             passes.append(
                 BackwardPass(
                     inputs_ns=Fraction(0 if idle else compute),
-                    inputs=reduce(block.input_reduced),
+                    inputs=back,
                     weights_ns=Fraction(compute),
                     weights=self._gradients((block,) if self._reduced_beside else (), groups[2]),
                 )
@@ -174,7 +183,8 @@ class Division:
         return path(0, (Demand(None, size, group), count))
 
     def _gradients(self, blocks: tuple[Block, ...], group: Communicator) -> Demand:
-        held = sum(block.held(self.parallelism.tensor) for block in blocks)
+        reduced = (block for block in blocks if not block.exchanged)
+        held = sum(block.held(self.parallelism.tensor) for block in reduced)
         return Demand(Operation.ALL_REDUCE, self.divided.machine.element_bytes * held, group)
 
     def _reduction(self, stage: tuple[Block, ...], group: Communicator) -> Path:
@@ -196,7 +206,7 @@ def divisions(
             if pipeline > 1 and model.layers % pipeline:
                 continue
             data = npus // (tensor * pipeline)
-            if divided.batch % data or not divided.fits(tensor, pipeline):
+            if divided.batch % data or not divided.fits(tensor, pipeline, data):
                 continue
             plain = Parallelism(tensor=tensor, pipeline=pipeline, data=data)
             try:
@@ -244,7 +254,7 @@ def fixed_division(
         tensor=tensor, pipeline=pipeline, data=data, microbatches=microbatches
     )
     parallelism.check(divided.model, divided.batch // data)
-    if not divided.fits(tensor, pipeline):
+    if not divided.fits(tensor, pipeline, data):
         raise InputError(
             f"memory must hold {STATE_BYTES} bytes a parameter of the largest stage, which "
             f"{divided.memory} bytes do not with tensor {tensor} and pipeline {pipeline}"
