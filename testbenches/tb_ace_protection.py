@@ -174,6 +174,7 @@ def _begin(status: CompletionStatus, **values: int):
 _REFUSALS: dict[str, tuple[CompletionStatus, dict[str, int], Change, bool]] = {
     "source outside": _begin(S.ADDRESS_ERROR, source=_FAR),
     "source across the end": _begin(S.ADDRESS_ERROR, source=_HALF - 1),
+    "source a flit too far": _begin(S.ADDRESS_ERROR, source=_HALF + 1),
     "source beyond the space": _begin(S.ADDRESS_ERROR, source=(1 << 32) - 1),
     "result outside": _begin(S.ADDRESS_ERROR, result=_FAR),
     "unknown operation": _begin(S.OPERATION_ERROR, operation=4),
@@ -218,7 +219,11 @@ async def refusals(dut):
             continue  # its packets do not match those of the others: an error of the switch
         bad = t.work()
         rank = number % t.p["ranks"]
+        loaded = t.p["chunks"] * bad.shares(rank)[0]
+        if name == "source a flit too far":
+            values = {"source": values["source"] - loaded}
         own = replace(bad, begin=values)
+        read = await t.engines[rank].read("COUNT_MEMORY_READ_BYTES")
         contributed = t.place(bad, {rank: (own, change)})
         good = t.work()
         values_good = t.place(good, {})
@@ -238,6 +243,9 @@ async def refusals(dut):
         assert not any(outside), name
         assert set(await t.statuses(good)) == {S.OK}, name
         t.right(good, values_good)
+        if values:  # BEGIN was wrong: not a byte was read for it
+            read = await t.engines[rank].read("COUNT_MEMORY_READ_BYTES") - read
+            assert read == _FLIT * loaded, (name, read)
     for engine in t.engines:
         assert (await engine.fields("STATUS"))["idle"] == 1
 

@@ -5,7 +5,7 @@ import pytest
 from sim_top.simulator import run_cocotb
 from tests.ace_axi_models import EXPECTED, fred_model, model
 
-WORK = {"operation": "ar", "chunk_flits": 12, "chunks": 6, "turns": 6}
+WORK = {"operation": "ar", "chunk_flits": 12, "chunks": 6, "turns": 4}
 
 
 def run(testcase: str, *, ranks: int = 4, simulator: str = "verilator", seed: int = 1, **work):
@@ -24,6 +24,11 @@ def test_four_in_a_ring(testcase):
     run(testcase)
 
 
+def test_two_around_a_switch():
+    run("aborts", ranks=2, simulator="icarus", fred=1)
+
+
+@pytest.mark.full
 @pytest.mark.parametrize("testcase", ["refusals", "memory_errors", "aborts"])
 def test_three_around_a_switch(testcase):
     run(testcase, ranks=3, fred=1)

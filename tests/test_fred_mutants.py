@@ -25,7 +25,7 @@ FAULTS = [
     ("interconnect", "ReduceDistributeSwitch", "micro_switch",
      "CentreMode.ADD_BOTH: (both, both)", "CentreMode.ADD_BOTH: (both, first)", LINE_RATE),
     ("interconnect", "ReduceSwitch", "micro_switch",
-     "with m.If(~around[0].flit.head):", "with m.If(1):", LINE_RATE),
+     "with m.If(around[0].flit.head):", "with m.If(0):", LINE_RATE),
     # credits: a packet takes one too few, one comes back twice
     ("switch", "OutputAccount", "output_account", "+ credit - reserve", "+ credit - reserve + 1",
      "a_packet_needs_credit_for_all_its_flits_at_every_output"),
