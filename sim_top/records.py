@@ -16,6 +16,8 @@ from amaranth.lib import data
 
 from rtl.ace.layouts import (
     RECORD_BYTES,
+    Begin,
+    CollectiveKind,
     Load,
     Op,
     Program,
@@ -134,7 +136,13 @@ class RecordCompiler:
         self._receives = [_ProgramMemory(size) for _ in dims]
 
     def compile(
-        self, plan: CollectivePlan, *, collective: int, source: int, result: int
+        self,
+        plan: CollectivePlan,
+        *,
+        collective: int,
+        source: int,
+        result: int,
+        begin: bool = False,
     ) -> list[int]:
         """Records of one collective, without the closing ``END``.
 
@@ -142,6 +150,8 @@ class RecordCompiler:
         ----------
         collective : id, carried by packets and by the completion
         source, result : first flit of the input and output regions in this rank's memory
+        begin : put a BEGIN record in front, which protects the collective (docs/ace.md); all ranks
+            of a group do, or none
 
         Returns
         -------
@@ -171,7 +181,35 @@ class RecordCompiler:
                 records += self._pieces(
                     plan, pieces, store.source, Store, result, extra, slot[1] == last_store
                 )
+        if begin:
+            records.insert(0, self._begin(plan, collective, source, result))
         return records
+
+    def _begin(self, plan: CollectivePlan, collective: int, source: int, result: int) -> int:
+        """The BEGIN record of a plan whose programs have been placed."""
+        request = plan.collective
+        loads = (p for load in plan.loads for p in load_pieces(plan, load.chunk, self.rank))
+        stores = (p for store in plan.stores for p in store_pieces(plan, store.chunk, self.rank))
+        read, written = (
+            request.element_bytes * max((p.memory + p.elements for p in pieces), default=0)
+            for pieces in (loads, stores)
+        )
+        return pack(
+            Begin,
+            {
+                "kind": RecordKind.BEGIN,
+                "operation": CollectiveKind[request.operation.name],
+                "traffic_class": TrafficClass[request.traffic_class.upper()],
+                "data_type": DataType[request.data_type.upper()],
+                "operator": Operator[request.operator.upper()],
+                "collective": collective,
+                "source": source,
+                "source_bytes": read,
+                "result": result,
+                "result_bytes": written,
+                "program_steps": max(m.used for m in (*self._sends, *self._receives)),
+            },
+        )
 
     def _pieces(
         self,

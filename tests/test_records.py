@@ -7,7 +7,7 @@ from fractions import Fraction
 
 import pytest
 
-from rtl.ace.layouts import Load, Op, Program, RecordKind, Store, TxStep
+from rtl.ace.layouts import Begin, CollectiveKind, Load, Op, Program, RecordKind, Store, TxStep
 from sim_top.configurations import FlowTable
 from sim_top.records import BufferMap, RecordCompiler, descriptor_bytes, pack
 from sw_model.collective.plan import BufferUse, Collective, Operation
@@ -61,6 +61,34 @@ def test_buffers_lie_one_behind_the_other() -> None:
     uses = [BufferUse(0, 1, 7), BufferUse(1, 0, 0), BufferUse(1, 2, 0), BufferUse(2, 0, 0)]
     assert [buffers.number(use) for use in uses] == [1, 2, 4, 5]
     assert [buffers.address(use) for use in uses] == [100, 200, 220, 230]
+
+
+@pytest.mark.parametrize(
+    ("operation", "rank", "read", "written"),
+    [
+        (Operation.ALL_REDUCE, 0, 200, 200),
+        (Operation.REDUCE_SCATTER, 3, 256, 64),
+        (Operation.ALL_GATHER, 1, 64, 256),
+    ],
+)
+def test_a_begin_says_what_the_collective_is(operation, rank, read, written) -> None:
+    where = platform(RING)
+    elements = {Operation.ALL_REDUCE: 100, Operation.REDUCE_SCATTER: 128}.get(operation, 32)
+    plan = plan_collective(Collective(operation, elements, dims=(0,)), where, chunks=1)
+    parts = {"collective": 9, "source": 1000, "result": 2000}
+    without = compiler(where, rank).compile(plan, **parts)
+    first, *rest = compiler(where, rank).compile(plan, **parts, begin=True)
+    assert rest == without
+    assert fields(Begin, first) == {
+        "kind": RecordKind.BEGIN, "operation": CollectiveKind[operation.name], "traffic_class": 2,
+        "data_type": 0, "operator": 0, "reserved": 0, "collective": 9, "source": 1000,
+        "source_bytes": read, "result": 2000, "result_bytes": written,
+        "program_steps": 6 if operation is Operation.ALL_REDUCE else 3,
+    }  # fmt: skip
+
+
+def test_every_operation_has_a_code() -> None:
+    assert {kind.name for kind in CollectiveKind} == {operation.name for operation in Operation}
 
 
 def test_one_chunk_on_a_ring_is_programs_load_op_store() -> None:

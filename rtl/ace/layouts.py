@@ -47,6 +47,9 @@ class CollectiveKind(enum.IntEnum):
     REDUCE_SCATTER = 1
     ALL_GATHER = 2
     ALL_TO_ALL = 3
+    BROADCAST = 4
+    REDUCE = 5
+    SEND = 6
 
 
 class TxStep(data.Struct):

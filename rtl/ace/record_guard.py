@@ -114,10 +114,12 @@ class RecordGuard(wiring.Component):
         p = self.parameters
         flit_bytes = p.flit_bytes
         reduces = Signal()
-        m.d.comb += reduces.eq(
-            (record.operation == CollectiveKind.ALL_REDUCE)
-            | (record.operation == CollectiveKind.REDUCE_SCATTER)
+        reducing = (
+            CollectiveKind.ALL_REDUCE,
+            CollectiveKind.REDUCE_SCATTER,
+            CollectiveKind.REDUCE,
         )
+        m.d.comb += reduces.eq(Cat(record.operation == kind for kind in reducing).any())
         ranges = []
         uneven = Signal()
         for name, write in (("source", False), ("result", True)):
