@@ -1,6 +1,7 @@
 """Rings of whole endpoints: real collectives, bit for bit, with their counters and their speed."""
 
 import re
+from itertools import pairwise
 
 import cocotb
 import numpy as np
@@ -160,6 +161,38 @@ def _work(**changes) -> RingChunks:
     return RingChunks(**shape | changes)
 
 
+def _check_sram(work: RingChunks, rank: int, count) -> None:
+    """Every flit that is sent on comes from the forwarding buffer, unless that is too small. The
+    SRAM is read only for operands, for what a rank sends first, and for what is stored."""
+    shares = [b - a for a, b in pairwise(bounds(work.chunk_flits, work.ranks))]
+    sends = [
+        sum(n for place, n in enumerate(shares) if place != (rank + 1 - skip) % work.ranks)
+        for skip in (0, 1)
+    ]  # all shards but that of the next rank (all-gather), but its own (reduce-scatter)
+    own, first = shares[rank], shares[(rank - 1) % work.ranks]
+    loaded, stored = work.shares(rank)
+    if work.operation == "ag":
+        forwarded, operands, first = sends[0] - own, 0, own
+    else:
+        forwarded, operands = sends[1] - first, work.chunk_flits - first
+        if work.operation == "ar":
+            forwarded += sends[0]
+    dim = count.dims[0]
+    read = first + operands + stored
+    back = int(dim.flits_read_back)
+    if parameters().get("read_back", False):  # a forwarding buffer that is too small
+        assert 0 < back < forwarded * work.chunks
+    else:
+        assert back == 0
+    assert dim.flits_forwarded + back == forwarded * work.chunks
+    assert count.engine.sram_reads == read * work.chunks + back
+    received = int(dim.flits_received) - work.chunks * (work.ranks - 1) * (
+        2 if work.operation == "ar" else 1
+    )
+    copied = own if work.operation == "ag" else 0
+    assert count.engine.sram_writes == loaded * work.chunks + received + copied * work.chunks
+
+
 @cocotb.test()
 async def collective(dut):
     """One collective: data, counters and, where asked for, the rate of the steady state."""
@@ -196,6 +229,7 @@ async def collective(dut):
             assert count.dims[0].flits_sent == work.chunks * steps * message
             assert count.dims[0].flits_received == count.dims[0].flits_sent
         assert count.dims[0].headers_sent == work.chunks * steps
+        _check_sram(work, rank, count)
     sent = max(int(count.dims[0].flits_sent) for count in counters)
     some = counters[0].dims[0]
     dut._log.info(

@@ -30,8 +30,8 @@ def test_counters(dims):
 
 def test_counter_layout():
     layout = engine_counters(3)
-    assert layout.size == 48 * (len(list(EngineCounters.as_shape())) + 3 * 10)
-    assert len(list(DimCounters.as_shape())) == 10
+    assert layout.size == 48 * (len(list(EngineCounters.as_shape())) + 3 * 12)
+    assert len(list(DimCounters.as_shape())) == 12
 
 
 def test_records_and_headers_fit():
@@ -74,6 +74,8 @@ def test_derived():
         ({"sram_banks": 12}, "sram_banks must be a power of two, not 12"),
         ({"buffers": 257}, "buffers must be in 1..256, not 257"),
         ({"contexts": 6}, "contexts must be a power of two, not 6"),
+        ({"forward_flits": 48}, "forward_flits must be a power of two, not 48"),
+        ({"forward_flits": 1}, "forward_flits must be at least 2, not 1"),
         ({"contexts": 256}, "contexts must be at most 128, not 256"),
         ({"packet_bytes": 1 << 16}, "packet_bytes must be a multiple of 16 below 65536, not 65536"),
         ({"packet_bytes": 24}, "packet_bytes must be a multiple of 16 below 65536, not 24"),

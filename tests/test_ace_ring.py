@@ -13,7 +13,9 @@ WORK = {"chunk_flits": 64, "chunks": 12, "sources": 8, "destinations": 8}
 
 
 @cache
-def ring_model(*, ranks=4, latency=10, contexts=4, simulator="verilator", buffers=8, flits=64):
+def ring_model(
+    *, ranks=4, latency=10, contexts=4, simulator="verilator", buffers=8, flits=64, forward=256
+):
     """A ring in its shell."""
     parameters = AceParameters(
         flit_bytes=16,
@@ -22,6 +24,7 @@ def ring_model(*, ranks=4, latency=10, contexts=4, simulator="verilator", buffer
         buffers=2 * buffers,
         sram_banks=8,
         contexts=contexts,
+        forward_flits=forward,
         program_steps=16,
     )
     inputs = ("start", "chosen", "descriptor", "skew", "target")
@@ -60,6 +63,12 @@ def test_ring_of_four(operation, data_type):
 def test_full_rate():
     """In the steady state every port sends a flit in more than 97 of 100 cycles."""
     _run(ring_model(), 4, operation="ar", chunks=60, window=[1000, 5000], least_rate=0.97)
+
+
+@pytest.mark.parametrize("operation", ["ar", "ag"])
+def test_small_forwarding_buffer(operation):
+    """What the buffer no longer holds when its turn comes is read from SRAM."""
+    _run(ring_model(forward={"ar": 8, "ag": 32}[operation]), 4, operation=operation, read_back=True)
 
 
 @pytest.mark.parametrize("buffers", [(8, 8), (2, 1)])

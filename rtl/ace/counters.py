@@ -21,6 +21,8 @@ class DimCounters(data.Struct):
     -------
     flits_sent, headers_sent, flits_received, reductions : flits
     stall_link, stall_grant, stall_data, stall_operation : cycles
+    flits_forwarded, flits_read_back : flits sent on, by where they were read: in the forwarding
+        buffer, in SRAM
     context_cycles : cycles, summed over contexts in use
     busy_cycles : cycles with at least one context in use
     """
@@ -33,6 +35,8 @@ class DimCounters(data.Struct):
     stall_grant: _count
     stall_data: _count
     stall_operation: _count
+    flits_forwarded: _count
+    flits_read_back: _count
     context_cycles: _count
     busy_cycles: _count
 
@@ -46,6 +50,8 @@ EVENTS = {
     "stall_grant": "stall_grant",
     "stall_data": "stall_data",
     "stall_operation": "stall_operation",
+    "flits_forwarded": "forwarded",
+    "flits_read_back": "read_back",
     "context_cycles": "contexts",
 }
 
@@ -61,6 +67,7 @@ class EngineCounters(data.Struct):
     records_refused : records of unknown kind or dim
     completions : collectives completed
     bank_collisions : requests to the SRAM that were refused, one for every cycle
+    sram_reads, sram_writes : flits
     """
 
     memory_read_bytes: _count
@@ -70,6 +77,8 @@ class EngineCounters(data.Struct):
     records_refused: _count
     completions: _count
     bank_collisions: _count
+    sram_reads: _count
+    sram_writes: _count
 
 
 def engine_counters(dims: int) -> data.StructLayout:

@@ -6,6 +6,7 @@ from amaranth.lib.wiring import In, Out
 
 from rtl.ace.collective_table import CollectiveMark, CollectiveQuery
 from rtl.ace.contexts import Contexts
+from rtl.ace.forward_buffer import ForwardBuffer
 from rtl.ace.layouts import Op, RxStep, TxStep
 from rtl.ace.parameters import AceParameters
 from rtl.ace.rx_unit import RxUnit
@@ -111,6 +112,13 @@ class DimEngine(wiring.Component):
             adder_depth=p.adder_depth,
         )
 
+        m.submodules.forward = forward = ForwardBuffer(
+            depth=p.forward_flits,
+            contexts=p.contexts,
+            flit_bytes=p.flit_bytes,
+            address_bits=p.address_bits,
+        )
+
         wiring.connect(m, wiring.flipped(self.op), queue.i)
         wiring.connect(m, queue.o, contexts.op)
         for inner, outer in (
@@ -120,7 +128,7 @@ class DimEngine(wiring.Component):
             (contexts.release, self.release),
             (tx.program, self.tx_program),
             (rx.program, self.rx_program),
-            (tx.read, self.tx_read),
+            (forward.sram, self.tx_read),
             (rx.read, self.rx_read),
             (tx.write, self.tx_write),
             (rx.write, self.rx_write),
@@ -134,11 +142,15 @@ class DimEngine(wiring.Component):
         wiring.connect(m, contexts.start, tx.start)
         wiring.connect(m, contexts.lookup[0], tx.lookup)
         wiring.connect(m, contexts.lookup[1], rx.lookup)
+        wiring.connect(m, tx.read, forward.read)
+        wiring.connect(m, tx.reading, forward.reading)
+        wiring.connect(m, rx.received, forward.received)
         wiring.connect(m, contexts.sent, tx.sent)
         wiring.connect(m, contexts.written, rx.written)
         wiring.connect(m, rx.closing, tx.closing)
         m.d.comb += [
             tx.progress.eq(contexts.progress),
+            forward.progress.eq(contexts.progress),
             tx.next.eq(contexts.next),
             tx.granted.eq(self.granted),
             rx.busy.eq(contexts.busy),
@@ -146,10 +158,10 @@ class DimEngine(wiring.Component):
             self.grant.eq(contexts.start.valid),
             self.idle.eq(~queue.o.valid & ~contexts.busy.any()),
         ]
-        self._report(m, contexts, tx, rx)
+        self._report(m, contexts, tx, rx, forward)
         return m
 
-    def _report(self, m, contexts, tx, rx):
+    def _report(self, m, contexts, tx, rx, forward):
         oldest = Signal.like(contexts.next)
         link = Signal()
         m.d.comb += [
@@ -178,5 +190,7 @@ class DimEngine(wiring.Component):
             events.stall_grant.eq(~tx.sending & tx.no_grant.any()),
             events.stall_data.eq(tx.chasing | (~tx.sending & tx.no_data.any())),
             events.stall_operation.eq(rx.early),
+            events.forwarded.eq(forward.forwarded),
+            events.read_back.eq(forward.read_back),
             events.contexts.eq(running),
         ]

@@ -238,6 +238,8 @@ class AceEngine(wiring.Component):
             amounts.descriptor_fetched_bytes.eq(fetch.fetched * p.flit_bytes),
             amounts.records_refused.eq(command.refused | guard.refused),
             amounts.bank_collisions.eq(sram.collisions),
+            amounts.sram_reads.eq(sram.reads),
+            amounts.sram_writes.eq(sram.writes),
             amounts.completions.eq(self.completion.valid & self.completion.ready),
             self.counters.eq(counters.counts),
         ]

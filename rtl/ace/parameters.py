@@ -52,6 +52,8 @@ class AceParameters:
     sram_flits, sram_banks : capacity, and banks (a power of two) it is spread over
     buffers : buffers that the SRAM is cut into by the planner, 1 to 256
     contexts : FSM contexts of each dim, a power of two
+    forward_flits : received flits that each dim keeps beside the SRAM for its transmitter, a power
+        of two of at least 2
     packet_bytes : largest payload of a packet, a multiple of ``flit_bytes`` below 65536
     program_steps : send steps, and receive steps, of a dim's program memory
     queue_depth : records that wait in front of each unit
@@ -78,6 +80,7 @@ class AceParameters:
     buffers: int
     sram_banks: int = 16
     contexts: int = 4
+    forward_flits: int = 256
     packet_bytes: int = 4096
     program_steps: int = 256
     queue_depth: int = 8
@@ -110,8 +113,10 @@ class AceParameters:
             "adder_depth",
         ):
             check_positive(name, getattr(self, name))
-        for name in ("contexts", "sram_banks"):
+        for name in ("contexts", "sram_banks", "forward_flits"):
             check_power_of_two(name, getattr(self, name))
+        if self.forward_flits < 2:
+            raise ValueError(f"forward_flits must be at least 2, not {self.forward_flits!r}")
         if self.sram_flits % self.sram_banks or self.sram_flits > 1 << 20:
             raise ValueError(
                 f"sram_flits must be a multiple of {self.sram_banks} banks of at most 2**20, "

@@ -8,6 +8,7 @@ from amaranth.lib.wiring import In, Out
 
 from rtl.ace.collective_table import CollectiveMark
 from rtl.ace.contexts import ClosingEvent, ContextLookup, WrittenEvent, context_bits
+from rtl.ace.forward_buffer import ReceivedWrite
 from rtl.ace.layouts import RxStep
 from rtl.ace.parameters import check_positive, check_power_of_two
 from rtl.ace.sram import SramReadSignature, SramWriteSignature
@@ -54,6 +55,7 @@ class RxUnit(wiring.Component):
     written : Out(WrittenEvent)
     poisoned : Out(CollectiveMark)
         A header was taken whose sender has given the collective up.
+    received : Out(ReceivedWrite)
     reduced : Out(1)
         A flit enters the reduction unit.
     closing : Out(ClosingEvent)
@@ -102,6 +104,7 @@ class RxUnit(wiring.Component):
                 "write": Out(SramWriteSignature(**sram)),
                 "written": Out(WrittenEvent(contexts=contexts)),
                 "poisoned": Out(CollectiveMark()),
+                "received": Out(ReceivedWrite(contexts=contexts, **sram)),
                 "reduced": Out(1),
                 "closing": Out(ClosingEvent(contexts=contexts)),
                 "early": Out(1),
@@ -280,4 +283,8 @@ class RxUnit(wiring.Component):
             self.written.valid.eq(leave),
             self.written.context.eq(result.target.context),
             self.written.last.eq(result.target.last),
+            self.received.valid.eq(leave & result.target.write),
+            self.received.context.eq(result.target.context),
+            self.received.address.eq(result.target.address),
+            self.received.data.eq(result.data),
         ]

@@ -73,8 +73,8 @@ class Sram(wiring.Component):
     -------
     read : In(SramReadSignature) × readers
     write : In(SramWriteSignature) × writers
-    collisions : Out
-        Requests that were refused in this cycle.
+    collisions, reads, writes : Out
+        Requests that were refused, reads and writes that were taken, in this cycle.
 
     Notes
     -----
@@ -110,6 +110,8 @@ class Sram(wiring.Component):
                 "read": In(SramReadSignature(**ports)).array(readers),
                 "write": In(SramWriteSignature(**ports)).array(writers),
                 "collisions": Out(range(readers + writers + 1)),
+                "reads": Out(range(readers + 1)),
+                "writes": Out(range(writers + 1)),
             }
         )
 
@@ -123,7 +125,11 @@ class Sram(wiring.Component):
         refused = []
         for name, kind in (("read", reads), ("write", writes)):
             refused += self._arbitrate(m, name, kind, bank_bits)
-        m.d.comb += self.collisions.eq(sum(refused))
+        m.d.comb += [
+            self.collisions.eq(sum(refused)),
+            self.reads.eq(sum(port.valid & port.ready for port, _ in reads)),
+            self.writes.eq(sum(port.valid & port.ready for port, _ in writes)),
+        ]
 
         outputs = []
         for number in range(self.banks):

@@ -72,6 +72,7 @@ class DimEvents(data.Struct):
     stall_grant : nothing was being sent, and a step waited for its grant
     stall_data : a step or a begun message waited for the message it forwards
     stall_operation : a message stood at the input whose op had not started
+    forwarded, read_back : a flit that is sent on was read from the forwarding buffer, from SRAM
     contexts : contexts in use
     """
 
@@ -83,4 +84,6 @@ class DimEvents(data.Struct):
     stall_grant: 1
     stall_data: 1
     stall_operation: 1
+    forwarded: 1
+    read_back: 1
     contexts: 8

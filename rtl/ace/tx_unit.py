@@ -14,6 +14,7 @@ from rtl.ace.contexts import (
     context_bits,
     oldest_first,
 )
+from rtl.ace.forward_buffer import ChaseInfo
 from rtl.ace.layouts import TxStep
 from rtl.ace.parameters import check_positive, check_power_of_two
 from rtl.ace.sram import SramReadSignature, SramWriteSignature
@@ -72,6 +73,8 @@ class TxUnit(wiring.Component):
     next : In(context)
     program : In(ProgramWrite)
     read : Out(SramReadSignature)
+    reading : Out(ChaseInfo)
+        About the request at ``read``.
     write : Out(SramWriteSignature)
         Copies of what is sent (``TxStep.copy``).
     query : Out(CollectiveQuery)
@@ -124,6 +127,7 @@ class TxUnit(wiring.Component):
                 "next": In(context_bits(contexts)),
                 "program": In(ProgramWrite(step=TxStep)),
                 "read": Out(SramReadSignature(**sram)),
+                "reading": Out(ChaseInfo(contexts=contexts)),
                 "write": Out(SramWriteSignature(**sram)),
                 "query": Out(CollectiveQuery()),
                 "sent": Out(SentEvent(contexts=contexts)),
@@ -211,6 +215,10 @@ class TxUnit(wiring.Component):
             full_packet.eq(remaining > self.packet_flits),
             packet_length.eq(Mux(full_packet, self.packet_flits, remaining)),
             message_end.eq(remaining == 1),
+            self.reading.chase.eq(chase),
+            self.reading.context.eq(context),
+            self.reading.step.eq(after),
+            self.reading.index.eq(index),
             self.chasing.eq(active & ~in_header & ~arrived),
             reader.i.valid.eq(active & (in_header | arrived)),
             token.read.eq(~in_header),
