@@ -12,7 +12,7 @@ from cocotbext.axi import AxiResp
 from rtl.ace.layouts import Load, Op, Program, RecordKind, Store
 from rtl.ace.status import CompletionStatus
 from rtl.common.packet import DataType
-from sw_model.fred.configuration import Flow
+from sw_model.fred.configuration import Configuration, Flow
 from sw_model.fred.routing import route
 from sw_model.fred.table import entry_image
 from testbenches import parameters, seed
@@ -71,6 +71,7 @@ class _Collectives:
             everyone = tuple(range(self.p["ranks"]))
             kind = {"traffic_class": "dp", "data_type": "int32", "operator": "sum"}
             routed = route(len(everyone), 3, [Flow(everyone, everyone, **kind)])
+            assert isinstance(routed, Configuration)
             self.dut.entry.value = entry_image(routed)
             self.dut.write.value = 0
         await self.group.begin()
@@ -306,16 +307,16 @@ async def memory_errors(dut):
         work = t.work()
         values = t.place(work, {})
         engine = t.engines[1]
-        heal = list
+        mend: Callable[[], object] = list
         if kind == "error":
-            heal = _failing(engine, "read", t.descriptor(work), 256)
+            mend = _failing(engine, "read", t.descriptor(work), 256)
             await t.ring(work)
         else:
             for other in t.engines:
                 address = t.descriptor(work) if other is not engine else _FLITS - 256
                 await other.write("DOORBELL", address)
         assert await engine.completion() == (0, S.DESCRIPTOR_ERROR)
-        heal()
+        mend()
         await engine.write("DOORBELL", t.descriptor(work))
         assert set(await t.statuses(work)) == {S.OK}
         t.right(work, values)
