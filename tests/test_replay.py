@@ -450,6 +450,23 @@ def test_a_large_all_to_all(tmp_path):
         assert len(result.ranks) == 1
 
 
+def test_a_long_all_to_all_tells_how_far_it_is(tmp_path):
+    """One node, tens of thousands of messages: the share that is done rises all the while."""
+    made = node(0, NodeKind.COMM_COLL, comm_type=6, comm_size=1 << 20)
+    prefix = write(tmp_path, *[[made]] * 48)
+    shares: list[float] = []
+    run(
+        prefix,
+        network(48),
+        SystemConfig(splits=8).with_algorithm(AlgorithmName.DIRECT, 1),
+        semantics=Semantics.ASTRA_SIM_AWARE,
+        progress=shares.append,
+    )
+    messages = 48 * 47 * 8
+    assert len([share for share in shares if 0 < share < 1]) >= messages // 4096
+    assert shares == sorted(shares)
+
+
 def test_a_message_over_several_dims_waits_its_turn(tmp_path):
     """It takes lanes of both dims at once, and later messages on one of them do not pass it."""
     ranks = [

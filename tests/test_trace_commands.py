@@ -281,6 +281,15 @@ def test_convert_traces(folder, antiphon):
         assert (folder / name).read_bytes() == expected
 
 
+def test_a_broken_trace_leaves_nothing_behind(folder, antiphon):
+    write(folder, *[[compute(0, 1)]] * 3)
+    (folder / "w.2.et").write_bytes((folder / "w.2.et").read_bytes()[:-1])
+    status, _, err = antiphon("convert", "w", "v")
+    assert status == 2
+    assert err.startswith("antiphon: w.2.et: ends inside record 1 of the nodes: ")
+    assert not list(folder.glob("v*"))
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -398,11 +407,8 @@ def test_files_for_other_tools(folder, antiphon):
     assert (folder / "out" / "dims.csv").read_text().startswith("name,kind,size,gb_per_s,busy_ns,")
     layers = (folder / "out" / "layers.csv").read_text().splitlines()
     assert layers[0] == "name,compute_ns,comm_ns,exposed_ns,bytes,bound_ns"
-    assert antiphon(*arguments, "--csv", "no") == (
-        2,
-        "",
-        "antiphon: --csv must be an existing folder, not no\n",
-    )
+    assert antiphon(*arguments, "--csv", "new/folder")[0] == 0
+    assert (folder / "new" / "folder" / "layers.csv").read_text().splitlines() == layers
 
 
 def test_an_experiment_file_with_traces(folder, antiphon):

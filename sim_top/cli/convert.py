@@ -115,11 +115,11 @@ def _from_prefix(arguments: argparse.Namespace, target: str) -> tuple[int, int]:
         )
     if target != "prefix":
         raise InputError("OUT must be a prefix, as IN is, not a single file")
-    nodes = 0
+    # All are read before the first is written: a broken one leaves nothing behind.
+    nodes = sum(len(read_trace(path).nodes) for path in files.values())
     ending = ".et.gz" if arguments.gzip else ".et"
     for rank, path in files.items():
         trace = read_trace(path)
-        nodes += len(trace.nodes)
         _write(trace, Path(f"{arguments.target}.{rank}{ending}"), ending)
     return nodes, len(files)
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from sw_model.astra.cost import reduction_ns
 from sw_model.astra.links import Aware, Carrier
@@ -112,6 +113,7 @@ class _Member:
 
     def receive(self, message: tuple[int, int]) -> None:
         self.got[message] = self.got.get(message, 0) + 1
+        self.run.come()
         self._settle(message[0])
 
     def _settle(self, chunk: int) -> None:
@@ -135,6 +137,7 @@ class LiveCollective:
     ranks : its members
     kernel, carrier : whose time and whose links it shares with others
     done : called when the last member has ended the last chunk
+    tell : called now and then with the share of its messages that have come
     """
 
     def __init__(
@@ -148,13 +151,15 @@ class LiveCollective:
         kernel: EventKernel,
         carrier: Carrier,
         done: Callable[[], object] = lambda: None,
+        tell: Callable[[float], object] = lambda share: None,
     ) -> None:
         self.operation, self.algorithm = operation, algorithm
         self.chunk, self.chunks = chunk, chunks
         self.ranks, self.system = ranks, system
-        self.kernel, self.carrier, self.done = kernel, carrier, done
+        self.kernel, self.carrier, self.done, self.tell = kernel, carrier, done, tell
         self.end = kernel.now
         self.left = chunks * len(ranks)
+        self.got = 0  # messages, of all members
         self.members = [_Member(self, place) for place in range(len(ranks))]
 
     @property
@@ -168,6 +173,17 @@ class LiveCollective:
         for _ in range(min(self.system.active_chunks, self.chunks)):
             for member in self.members:
                 member.begin()
+
+    @cached_property
+    def messages(self) -> int:
+        """In all."""
+        return self.chunks * sum(r.expected for m in self.members for r in m.rounds)
+
+    def come(self) -> None:
+        """A message has come."""
+        self.got += 1
+        if self.got % 4096 == 0:
+            self.tell(self.got / self.messages)
 
     def ended(self) -> None:
         """A member has ended a chunk."""

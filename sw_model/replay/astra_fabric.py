@@ -8,6 +8,7 @@ wait for all members costs nothing where all enter together, and cannot deadlock
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 from sw_model.astra.collective import (
@@ -231,6 +232,8 @@ class AstraFabric:
         self.busy = [[0] * dims for _ in range(colours)]
         self.sent = [[0] * dims for _ in range(colours)]
         self.told: dict[str, None] = {}
+        #: Called with the share of a long collective that has been carried out.
+        self.tell: Callable[[float], object] = lambda share: None
 
     def result(self, request: Request) -> AstraResult:
         """What the collective takes on an idle network."""
@@ -278,6 +281,7 @@ class AstraFabric:
             self.kernel,
             self.carrier,
             ended,
+            self.tell,
         )
         for colour in request.group.colours:
             self.sent[colour][dim] += live.sent

@@ -140,6 +140,11 @@ class Replay:
             raise DeadlockError(self._blocked())
         return [rank.log for rank in self.ranks]
 
+    def partly(self, share: float) -> None:
+        """A share of a node that takes long to simulate is done."""
+        if self.progress is not None:
+            self.progress(1 - (self.left - share) / self.total)
+
     def _resource(self, node: TraceNode) -> int:
         if node.kind in (NodeKind.COMM_COLL, NodeKind.COMM_SEND):
             return _COMMUNICATION if self.fabric.one_at_a_time else _NONE

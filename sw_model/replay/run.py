@@ -186,7 +186,7 @@ def replay_trace(
             )
         system.check_dims(len(topology.dims))
         fabric = AstraFabric(topology, system, len(folding.sizes), aware=aware)
-    logs = Replay(
+    replay = Replay(
         workload,
         folding,
         fabric,
@@ -194,7 +194,10 @@ def replay_trace(
         progress,
         endpoint=kind,
         passes_from_memory=endpoint.passes == "memory",
-    ).run()
+    )
+    if isinstance(fabric, AstraFabric):
+        fabric.tell = replay.partly
+    logs = replay.run()
     ranks = tuple(
         rank_times(rank, log) for rank, log in zip(folding.representatives, logs, strict=True)
     )
