@@ -8,7 +8,7 @@ import pytest
 from sim_top import cli
 from sim_top.reproduce import registry
 from sim_top.reproduce.page import page
-from sim_top.reproduce.registry import Row
+from sim_top.reproduce.registry import Row, Table
 
 _NEAR = Row("near", 10.1, 10, "printed", 0.2, "us")
 _FAR = Row("far", 20.0, 10, "printed", 0.2, "us", reason="the peer counts twice")
@@ -24,7 +24,12 @@ def test_verdicts():
 
 
 def test_page():
-    text = page({"fred": [_NEAR, _FAR, _ALIKE], "own": [_LOST, _FLOOR]}, {"fred": "images/f.png"})
+    table = Table("Sizes", ("name", "size, MiB"), (("one", 1.25), ("two", 2000)))
+    text = page(
+        {"fred": [_NEAR, _FAR, _ALIKE], "own": [_LOST, _FLOOR]},
+        {"fred": "images/f.png"},
+        {"own": [table]},
+    )
     for line in (
         "| fred | 3 | 1 | 2 | 0 |",
         "| own | 2 | 1 | 0 | 1 |",
@@ -34,6 +39,10 @@ def test_page():
         "| far | 10 us | printed | 20 us | +100.00 % | 0.2 | see below |",
         "* far; far too: the peer counts twice.",
         "| lost | 10 | printed | 20 | +100.00 % | exact | **no** |",
+        "Sizes:",
+        "|---|---:|",
+        "| one | 1.25 |",
+        "| two | 2,000 |",
         "| floor | ≥ 10 | derived | 12 | +20.00 % |  | ok |",
     ):
         assert line in text.splitlines()
@@ -46,7 +55,9 @@ def sets(monkeypatch):
         "one": SimpleNamespace(
             rows=lambda progress: [_NEAR], draw=lambda path: path.write_bytes(b"png")
         ),
-        "two": SimpleNamespace(rows=lambda progress: [_FAR]),
+        "two": SimpleNamespace(
+            rows=lambda progress: [_FAR], tables=lambda: [Table("Sizes", ("a",), ((1,),))]
+        ),
     }
     monkeypatch.setattr(registry, "SETS", dict.fromkeys(modules))
     monkeypatch.setattr("sim_top.cli.reproduce.SETS", dict.fromkeys(modules))
@@ -59,7 +70,16 @@ def test_all(sets, tmp_path, capsys):
     data = json.loads(capsys.readouterr().out)
     assert [(row["set"], row["name"]) for row in data["rows"]] == [("one", "near"), ("two", "far")]
     assert "(images/results-one.png)" in target.read_text()
+    assert "Sizes:" in target.read_text()
     assert (tmp_path / "images/results-one.png").read_bytes() == b"png"
+
+
+def test_tables(sets, capsys):
+    assert cli.main(["reproduce", "two", "--json", "-"]) == 0
+    (table,) = json.loads(capsys.readouterr().out)["tables"]
+    assert table == {"title": "Sizes", "columns": ["a"], "rows": [[1]]}
+    assert cli.main(["reproduce", "two"]) == 0
+    assert "Sizes" in capsys.readouterr().out
 
 
 def test_the_page_goes_elsewhere_outside_the_project(sets, tmp_path, monkeypatch):

@@ -14,7 +14,7 @@ from pathlib import Path
 from sim_top.cli.frame import Output, write_whole
 from sim_top.cli.targets import check_file, check_folder, target
 from sim_top.reproduce.page import page
-from sim_top.reproduce.registry import SETS, Row, draw, rows_of
+from sim_top.reproduce.registry import SETS, Row, Table, draw, rows_of, tables_of
 from sw_model.errors import InputError, nearest
 
 EXAMPLE = "antiphon reproduce themis --plot build/themis.svg"
@@ -55,12 +55,17 @@ def run(arguments: argparse.Namespace, output: Output) -> bool:
         check_file("--plot", path, (".svg", ".png"))
     with output.progress(name) as progress:
         rows = rows_of(name, progress)
+        tables = tables_of(name)
     drawn = draw(name, path)
     output.data = {"rows": [row.json() for row in rows]}
+    if tables:
+        output.data["tables"] = [table.json() for table in tables]
     if drawn:
         output.data["plot"] = str(path)
     if output.json_target != "-":
         _show(name, rows, output)
+        for table in tables:
+            _show_table(table, output)
         if drawn:
             output.show(f"plot: {path}")
     return all(row.explained for row in rows)
@@ -76,14 +81,15 @@ def _all(arguments: argparse.Namespace, output: Output) -> bool:
     path.parent.mkdir(parents=True, exist_ok=True)
     check_folder("--page", path.parent / "images")
     found: dict[str, list[Row]] = {}
-    plots = {}
+    plots, tables = {}, {}
     for name in SETS:
         with output.progress(name) as progress:
             found[name] = rows_of(name, progress)
+            tables[name] = tables_of(name)
             image = path.parent / "images" / f"results-{name}.png"
             if draw(name, image):
                 plots[name] = f"images/{image.name}"
-    write_whole(path, page(found, plots).encode())
+    write_whole(path, page(found, plots, tables).encode())
     output.data = {
         "rows": [{"set": name, **row.json()} for name, rows in found.items() for row in rows],
         "page": str(path),
@@ -93,6 +99,18 @@ def _all(arguments: argparse.Namespace, output: Output) -> bool:
             _show(name, rows, output)
         output.show(f"page: {path}")
     return all(row.explained for rows in found.values() for row in rows)
+
+
+def _show_table(table: Table, output: Output) -> None:
+    from rich import box
+    from rich.table import Table as Shown
+
+    shown = Shown(title=table.title, title_justify="left", box=box.SIMPLE_HEAD)
+    for column in table.columns:
+        shown.add_column(column)
+    for row in table.rows:
+        shown.add_row(*(cell if isinstance(cell, str) else _figure(cell) for cell in row))
+    output.show(shown)
 
 
 def _page_path() -> Path:

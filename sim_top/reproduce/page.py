@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 
-from sim_top.reproduce.registry import Row
+from sim_top.reproduce.registry import Row, Table
 
 __all__ = ["page"]
 
@@ -25,13 +26,18 @@ model needs and the publication does not give is stated with the row.
 """
 
 
-def page(sets: Mapping[str, Sequence[Row]], plots: Mapping[str, str]) -> str:
+def page(
+    sets: Mapping[str, Sequence[Row]],
+    plots: Mapping[str, str],
+    tables: Mapping[str, Sequence[Table]] = MappingProxyType({}),
+) -> str:
     """Markdown.
 
     Parameters
     ----------
     sets : rows by set
     plots : where the plot of a set is, from the page; not every set has one
+    tables : of a set, where it has some
     """
     out = [_HEAD, *_summary(sets)]
     for name, rows in sets.items():
@@ -46,6 +52,8 @@ def page(sets: Mapping[str, Sequence[Row]], plots: Mapping[str, str]) -> str:
         if reasons:
             out.append("\nWhere they differ by more:\n")
             out += reasons
+        for table in tables.get(name, ()):
+            out += _table(table)
     return "\n".join(out) + "\n"
 
 
@@ -74,6 +82,23 @@ def _line(row: Row) -> str:
         verdict,
     )
     return "| " + " | ".join(cells) + " |"
+
+
+def _table(table: Table) -> list[str]:
+    numbers = [all(not isinstance(row[c], str) for row in table.rows) for c in _places(table)]
+    return [
+        f"\n{table.title}:\n",
+        "| " + " | ".join(table.columns) + " |",
+        "|" + "|".join("---:" if number else "---" for number in numbers) + "|",
+        *(
+            "| " + " | ".join(c if isinstance(c, str) else _number(c) for c in row) + " |"
+            for row in table.rows
+        ),
+    ]
+
+
+def _places(table: Table) -> range:
+    return range(len(table.columns))
 
 
 def _deviation(row: Row) -> str:

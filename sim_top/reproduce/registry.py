@@ -9,9 +9,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-__all__ = ["SETS", "Row", "draw", "rows_of"]
+__all__ = ["SETS", "Row", "Table", "draw", "rows_of", "tables_of"]
 
-#: Modules by name. Each has ``rows(progress) -> list[Row]``, and may have ``draw(path)``.
+#: Modules by name. Each has ``rows(progress) -> list[Row]``, and may have ``draw(path)`` and
+#: ``tables() -> list[Table]``.
 SETS = {
     "ace": "sim_top.reproduce.ace",
     "astra-sim": "sim_top.reproduce.astra_sim",
@@ -70,6 +71,32 @@ class Row:
             "ok": self.ok,
             "reason": self.reason,
         }
+
+
+@dataclass(frozen=True)
+class Table:
+    """Figures of ours that have no published one beside each.
+
+    Parameters
+    ----------
+    title : what they are
+    columns : their names, with units
+    rows : as many cells each
+    """
+
+    title: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str | int | float, ...], ...]
+
+    def json(self) -> dict[str, Any]:
+        """As keys."""
+        return {"title": self.title, "columns": self.columns, "rows": self.rows}
+
+
+def tables_of(name: str) -> list[Table]:
+    """The tables of a set; none where it has none."""
+    module = _module(name)
+    return list(module.tables()) if hasattr(module, "tables") else []
 
 
 def rows_of(name: str, progress: Callable[[float], object]) -> list[Row]:
