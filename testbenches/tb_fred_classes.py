@@ -7,6 +7,7 @@ and ``starvation_bound``.
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import pairwise
 from typing import Any
 
 import cocotb
@@ -145,6 +146,30 @@ async def a_lower_class_passes_once_in_n_packets(dut: Any) -> None:
         packets = receiver.channels[:: packet_flits(64)]
         assert packets == ([0] * BOUND + [low]) * rounds + [0] * 4
         assert no_bubbles(bench, port)
+
+
+@cocotb.test()
+async def no_class_starves_whatever_the_bound(dut: Any) -> None:
+    """All have packets all the time: N, and one of each other class that is due, pass at most."""
+    sets = [[others(name)] for name in CLASSES]
+    bench = await start(dut, *sets, [Flow((0,), (0,), CLASSES[0])])
+    holder = Holder(bench, len(sets))
+    await bench.bench.step(15)
+    count = 12
+    for op in range(count):
+        for index, name in reversed(list(enumerate(CLASSES))):
+            bench.message(index, others(name), [16], op=op)
+    await bench.bench.step(100)  # until the buffers hold all of it
+    assert not any(queue for sender in bench.senders[1:] for queue in sender.queues)
+    holder.release()
+    await bench.finish(limit=4000)
+    most = BOUND + len(CLASSES) - 1
+    for receiver in bench.receivers[1:]:
+        packets = receiver.channels[::2]
+        for index in range(len(CLASSES)):
+            places = [-1, *(k for k, c in enumerate(packets) if c == index)]
+            waits = [b - a - 1 for a, b in pairwise(places)]
+            assert max(waits) <= most, packets
 
 
 @cocotb.test()

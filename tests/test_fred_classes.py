@@ -127,6 +127,10 @@ def test_reset_of_a_switch_with_one_channel():
     )
 
 
+def test_a_bound_of_one_starves_nobody():
+    run(testcase="no_class_starves_whatever_the_bound", starvation_bound=1)
+
+
 def test_two_classes_and_control_on_verilator():
     run(
         simulator="verilator",

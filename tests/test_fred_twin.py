@@ -53,6 +53,10 @@ def test_three_classes():
     run()
 
 
+def test_a_bound_of_one():
+    run(rounds=3, starvation_bound=1)
+
+
 def test_two_classes_at_three_fifths():
     run(
         rate=Fraction(3, 5),
@@ -152,6 +156,20 @@ def test_the_higher_class_first_and_the_bound():
     cycles = np.concatenate([d.cycles for d in twin.departures])
     assert np.diff(cycles).tolist() == [1] * 49
     assert twin.switchovers == 5
+
+
+def test_two_classes_that_are_due_do_not_keep_out_the_third():
+    names = ("mp", "pp", "dp")
+    sets = [[Flow.all_reduce(range(4), traffic_class=name)] for name in names]
+    twin = switch(*sets, classes=names, credits=(100, 100, 100), starvation_bound=1)
+    for port in range(4):
+        for channel in range(3):
+            for number in range(4):
+                twin.offer(port, channel, packet(channel, number, 2 * number, 2))
+    twin.run()
+    order = [d.channel for d in twin.departures]
+    assert [order.count(channel) for channel in range(3)] == [4, 4, 4]
+    assert order == [0, 1, 2] * 4
 
 
 def test_a_cycle_of_orders_waits_for_ever_and_is_named():

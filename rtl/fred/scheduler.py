@@ -23,8 +23,9 @@ class FlowScheduler(wiring.Component):
 
     1. *Match*, in each channel: see :class:`~rtl.fred.matcher.FlowMatcher`.
     2. *Start.* Of all ready packets one is chosen: that of a channel that has waited for
-       ``starvation_bound`` packets of others to start since its first packet was ready; else that
-       of the highest channel; in the channel the first in the plan's order. If its configuration
+       ``starvation_bound`` packets of others to start since its first packet was ready, these in
+       turn; else that of the highest channel; in the channel the first in the plan's order. So
+       ``starvation_bound + channels - 1`` starts pass a channel at most. If its configuration
        is the active one, every ready packet of that configuration, in every channel, starts whose
        ports are free; otherwise, all of them start when no flow is under way. A port is free in
        the cycle in which its last flit goes.
@@ -213,11 +214,14 @@ class FlowScheduler(wiring.Component):
         if self.channels == 1:
             return first[0]
         channels = range(self.channels)
-        waits, urgent = Signal(self.channels), Signal(self.channels)
+        waits, urgent, due = (Signal(self.channels, name=n) for n in ("waits", "urgent", "due"))
+        # Those that are due come in turn, or two of them could keep out all others.
+        behind = Signal(self.channels)
         candidates, turn = Signal(self.channels), Signal(self.channels)
         m.d.comb += [
             waits.eq(Cat(self._of(ready, c).any() for c in channels)),
-            candidates.eq(Mux((waits & urgent).any(), waits & urgent, waits)),
+            due.eq(waits & urgent),
+            candidates.eq(Mux(due.any(), Mux((due & behind).any(), due & behind, due), waits)),
             turn.eq(candidates & -candidates),
         ]
         # Packets that start in this cycle, each counted at the lowest port of its inputs.
@@ -230,7 +234,7 @@ class FlowScheduler(wiring.Component):
             count = Signal(range(self.ports + 1), name=f"started_{c}")
             m.d.comb += count.eq(sum(leads[1:], leads[0]))
             started.append(count)
-        for c in channels[1:]:
+        for c in channels:
             passed = Signal(range(self.starvation_bound + 1), name=f"passed_{c}")
             others = Signal(range(self.starvation_bound + self.ports + 1), name=f"others_{c}")
             m.d.comb += [
@@ -239,6 +243,8 @@ class FlowScheduler(wiring.Component):
             ]
             with m.If((self._of(start, c) & first[c]).any()):
                 m.d.sync += passed.eq(0)
+                with m.If(urgent[c]):
+                    m.d.sync += behind.eq(~((2 << c) - 1))
             with m.Elif(waits[c]):
                 m.d.sync += passed.eq(
                     Mux(others > self.starvation_bound, self.starvation_bound, others)

@@ -209,6 +209,7 @@ class PacketSwitch:
         self._inputs: list[list[_Input]] = []
         self._bound = starvation_bound
         self._passed = [0 for _ in channels]
+        self._served = len(self.classes)  # the last channel that was due
         self._paced = rate != 1
         self._gates = [RateGate(rate) for _ in ports]
         self._delay = [credit_delay(port) for port in ports]
@@ -296,8 +297,9 @@ class PacketSwitch:
         waits = [c for c, flows in enumerate(ready) if flows]
         if not waits:
             return
-        urgent = [c for c in waits if c and self._passed[c] == self._bound]
-        chosen = (urgent or waits)[0]
+        urgent = [c for c in waits if self._passed[c] == self._bound]
+        in_turn = [c for c in urgent if c > self._served] or urgent
+        chosen = (in_turn or waits)[0]
         first = [self._first(c, flows) if flows else None for c, flows in enumerate(ready)]
         index = self._next(chosen, first[chosen]).configuration
         stay = index == self._active
@@ -323,6 +325,8 @@ class PacketSwitch:
         for c in waits:
             if first[c] in started[c]:
                 self._passed[c] = 0
+                if c in urgent:
+                    self._served = c
             else:
                 others = sum(len(flows) for d, flows in enumerate(started) if d != c)
                 self._passed[c] = min(self._bound, self._passed[c] + others)
