@@ -107,6 +107,7 @@ def test_three_classes():
     run()
 
 
+@pytest.mark.full
 def test_all_data_types_and_operators():
     run(
         testcase="random_traffic_of_all_classes_under_stalls",
@@ -118,6 +119,7 @@ def test_all_data_types_and_operators():
     )
 
 
+@pytest.mark.full
 def test_reset_of_a_switch_with_one_channel():
     run(
         testcase="reset_in_the_middle",
@@ -127,10 +129,12 @@ def test_reset_of_a_switch_with_one_channel():
     )
 
 
+@pytest.mark.full
 def test_a_bound_of_one_starves_nobody():
     run(testcase="no_class_starves_whatever_the_bound", starvation_bound=1)
 
 
+@pytest.mark.full
 def test_two_classes_and_control_on_verilator():
     run(
         simulator="verilator",
@@ -153,6 +157,7 @@ def test_control():
     run("fred_control", **CONTROL_OPTIONS)
 
 
+@pytest.mark.full
 def test_control_on_links_of_a_rational_rate():
     run(
         "fred_control",

@@ -38,7 +38,7 @@ def run(ports, copies, flow_sets, simulator="icarus", adder_depth=2, types=("fp1
     )
 
 
-@pytest.mark.parametrize(("ports", "copies"), [(3, 2), (5, 3)])
+@pytest.mark.parametrize(("ports", "copies"), [(3, 2), pytest.param(5, 3, marks=pytest.mark.full)])
 def test_some_flow_sets(ports, copies):
     run(ports, copies, 12)
 

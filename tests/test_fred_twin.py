@@ -53,6 +53,7 @@ def test_three_classes():
     run()
 
 
+@pytest.mark.full
 def test_a_bound_of_one():
     run(rounds=3, starvation_bound=1)
 
