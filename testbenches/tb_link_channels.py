@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import deque
 from fractions import Fraction
+from itertools import pairwise
 from typing import Any
 
 import cocotb
@@ -59,6 +60,7 @@ class TurnModel(Part):
         self.coming: deque[tuple[int, int]] = deque()
         self.within: set[int] = set()
         self.passed = [0] * CHANNELS
+        self.served = CHANNELS  # the last channel that was due
         self.order: list[int] = []
         self.cycles: list[int] = []
         self.starved = [0] * CHANNELS
@@ -68,10 +70,10 @@ class TurnModel(Part):
         able = [c for c in offers if self.credits[c]]
         if not able or self.saved < RATE.denominator:
             return None
-        ranks = [
-            (c not in self.within, c in self.within or self.passed[c] < BOUND, c) for c in able
-        ]
-        return min(ranks)[2]
+        within = [c for c in able if c in self.within]
+        due = [c for c in able if self.passed[c] == BOUND]
+        in_turn = [c for c in due if c > self.served]
+        return (within or in_turn or due or able)[0]
 
     def sample(self, cycle: int) -> None:
         """Compare, then move on."""
@@ -93,6 +95,8 @@ class TurnModel(Part):
                 for c in offers:
                     if c != goes and c not in self.within and self.credits[c]:
                         self.passed[c] = min(BOUND, self.passed[c] + 1)
+                if self.passed[goes] == BOUND:
+                    self.served = goes
                 self.passed[goes] = 0
             last = int(getattr(dut, f"i__{goes}__payload").value) & LAST
             (self.within.discard if last else self.within.add)(goes)
@@ -216,6 +220,21 @@ async def packets_stay_in_one_piece_and_share_the_exact_rate(dut: Any) -> None:
         # The lowest number first; every other one once in BOUND packets of others.
         begun = order[::length]
         assert begun[: BOUND + 1] == [ENOUGH[0]] * BOUND + [ENOUGH[1]]
+
+
+@cocotb.test()
+async def no_channel_starves_whatever_the_bound(dut: Any) -> None:
+    """All have packets all the time: N, and one of each other channel that is due, pass."""
+    bench = ChannelBench(dut)
+    await bench.reset()
+    count = 24
+    for c in ENOUGH:
+        bench.sources[c].send(packets(count, 2, f"channel {c}"))
+    await bench.deliver([2 * count if c in ENOUGH else 0 for c in range(CHANNELS)])
+    begun = bench.model.order[::2]
+    for c in ENOUGH:
+        places = [-1, *(k for k, other in enumerate(begun) if other == c)]
+        assert max(b - a - 1 for a, b in pairwise(places)) <= BOUND + len(ENOUGH) - 1
 
 
 @cocotb.test()

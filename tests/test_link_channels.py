@@ -135,6 +135,7 @@ def test_two_channels_at_two_thirds():
     ("credits", "rate", "latency", "bound"),
     [
         ((8, 8), Fraction(1), 1, 1),
+        ((12, 12, 12), Fraction(1), 3, 1),
         ((1, 30), Fraction(1), 2, 2),
         ((60, 60, 60, 4), Fraction(5, 7), 25, 16),
         ((16, 16, 16), Fraction(1, 3), 5, 4),
@@ -149,7 +150,8 @@ FAULTS = [
     ("transmitter", "with m.If((able & within).any()):", "with m.If(0):"),
     ("transmitter", "with m.If((able & within).any()):", "with m.If(within.any()):"),
     ("transmitter", "passed == self.starvation_bound)", "passed == self.starvation_bound - 1)"),
-    ("transmitter", "with m.Elif((able & urgent).any()):", "with m.Elif(0):"),
+    ("transmitter", "with m.Elif(due.any()):", "with m.Elif(0):"),
+    ("transmitter", "Mux((due & behind).any(), due & behind, due)", "due"),
     ("transmitter", "turn.eq(candidates & -candidates)", "turn.eq(candidates)"),
     # credits and flits of one channel go to another
     ("transmitter", "m.If(take[c] != self.o.credit[c]",
@@ -168,3 +170,4 @@ def test_faults_are_caught(monkeypatch, part, old, new):
     monkeypatch.setattr(rtl.link.link, name, getattr(mutant(f"rtl.link.{part}", old, new), name))
     with pytest.raises(SimulationError):
         run()
+        run((12, 12, 12), bound=1)

@@ -63,8 +63,9 @@ class LinkTransmitter(wiring.Component):
     Channels: each has its credits. In every cycle in which the rate lets a flit leave, one leaves
     if any channel has a flit and a credit for it. Which one, in this order: a channel in the
     middle of a packet, so that packets stay in one piece where they can; one that has waited for
-    ``starvation_bound`` packets of others to begin since it could have begun its own; the lowest
-    number. A packet that lacks a flit or a credit holds nothing: others use the wire meanwhile.
+    ``starvation_bound`` packets of others to begin since it could have begun its own, these in
+    turn; the lowest number. So ``starvation_bound + channels - 1`` packets pass a channel at most.
+    A packet that lacks a flit or a credit holds nothing: others use the wire meanwhile.
 
     Latency: a flit accepted in cycle t is on the wire in cycle t + 1, out of registers. A credit
     on the wire in cycle t can be used in cycle t + 1. ``granted`` repeats ``o.grant`` in the same
@@ -176,18 +177,25 @@ class LinkTransmitter(wiring.Component):
             with m.If(take[c]):
                 m.d.sync += within[c].eq(~offered.payload.last)
         begins = Signal(width)
-        m.d.comb += begins.eq(take & ~within)
-        for c in range(1, width):
+        # Urgent channels come in turn, or two of them would keep out all others.
+        due, behind = Signal(width), Signal(width)
+        m.d.comb += [
+            begins.eq(take & ~within),
+            due.eq(able & urgent),
+        ]
+        for c in range(width):
             passed = Signal(range(self.starvation_bound + 1), name=f"passed_{c}")
             m.d.comb += urgent[c].eq(passed == self.starvation_bound)
             with m.If(begins[c]):
                 m.d.sync += passed.eq(0)
             with m.Elif(begins.any() & able[c] & ~within[c] & ~urgent[c]):
                 m.d.sync += passed.eq(passed + 1)
+            with m.If(begins[c] & urgent[c]):
+                m.d.sync += behind.eq(((1 << width) - 1) & ~((2 << c) - 1))
         with m.If((able & within).any()):
             m.d.comb += candidates.eq(able & within)
-        with m.Elif((able & urgent).any()):
-            m.d.comb += candidates.eq(able & urgent)
+        with m.Elif(due.any()):
+            m.d.comb += candidates.eq(Mux((due & behind).any(), due & behind, due))
         with m.Else():
             m.d.comb += candidates.eq(able)
         m.d.comb += turn.eq(candidates & -candidates)
