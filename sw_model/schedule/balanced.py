@@ -38,7 +38,7 @@ __all__ = ["DEFAULT_BUDGET", "DEFAULT_SECONDS", "balance", "candidate_of"]
 DEFAULT_BUDGET = 9_000_000
 DEFAULT_SECONDS = 0.7
 #: Ops per second of ``seconds``, where a user gives those.
-_OPS_PER_SECOND = 100_000_000
+_OPS_PER_SECOND = 16_000_000
 _SEED = 1
 _LARGEST = 2**62
 

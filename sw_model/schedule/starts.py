@@ -6,8 +6,9 @@ by which its dim chooses (1: smallest first, 0: first in first out). Starts are 
 * any schedule that is there already;
 * the shares of the linear program, cut into pieces that follow each other evenly. Many orders cost
   the same under its prices, so it has many optima: several are taken. Pieces are equal, or smaller
-  at the beginning and the end, where dims wait for their first op or have had their last. Within a
-  dim the smallest goes first, the earlier chunk, or the earlier phase.
+  at the beginning and the end, where dims wait for their first op or have had their last.
+
+The search gives each start several rules within a dim and keeps the best.
 """
 
 from __future__ import annotations
@@ -139,13 +140,14 @@ def made_starts(ways: Ways, instance: Instance, chunks: int) -> list[Start]:
         if not all(ways.allows(ways.phases_of(column.order)) for column in columns):
             continue
         seen: list[tuple[list[int], list[int]]] = []
-        for depth in _TAPERS:
-            order, size = _pieces(ways, columns, chunks, grains, depth)
+        for depth, by_time in product(_TAPERS, (False, True)):
+            order, size = _pieces(ways, columns, chunks, grains, depth, by_time)
             for turned in (False, True):
                 pieces = (order[::-1], size[::-1]) if turned else (order, size)
                 if pieces not in seen:
                     seen.append(pieces)
-                    starts += _with_keys(ways, *pieces)
+                    ones = [[1.0] * len(ways.phases[number]) for number in pieces[0]]
+                    starts.append((*pieces, ones))
     return starts
 
 
@@ -163,20 +165,26 @@ def _optima(instance: Instance, chunks: int) -> list[tuple[Column, ...]]:
 
 
 def _pieces(
-    ways: Ways, columns: Sequence[Column], chunks: int, grains: int, depth: int
+    ways: Ways, columns: Sequence[Column], chunks: int, grains: int, depth: int, by_time: bool
 ) -> tuple[list[int], list[int]]:
-    """Orders and sizes of interleaved pieces; the first and last ``depth`` of each order shrink by
-    halves."""
+    """Orders and sizes of interleaved pieces. Each order gets as many as its share asks for, or,
+    ``by_time``, so that the longest ops of all orders take the same time: what begins on a slow
+    dim is then cut finer. The first and last ``depth`` of each order shrink by halves."""
     pieces: list[tuple[float, int, int]] = []  # (place, order, grains)
     left = grains
-    for column, count in zip(columns, _counts(columns, chunks), strict=True):
+    numbers = [ways.of(ways.phases_of(column.order)) for column in columns]
+    weights = [column.share for column in columns]
+    if by_time:
+        longest = [max(time for _, time, _ in ways.ops[number]) for number in numbers]
+        weights = [share * time for share, time in zip(weights, longest, strict=True)]
+    counts = _counts(weights, chunks)
+    for column, number, count in zip(columns, numbers, counts, strict=True):
         whole = left if column is columns[-1] else min(left, round(column.share * grains))
         left -= whole
-        number = ways.of(ways.phases_of(column.order))
         least = min(depth, (count - 1) // 2)
-        weights = [2 ** min(i, count - 1 - i, least) for i in range(count)]
-        total, before = sum(weights), 0
-        for weight in weights:
+        parts = [2 ** min(i, count - 1 - i, least) for i in range(count)]
+        total, before = sum(parts), 0
+        for weight in parts:
             size = whole * (before + weight) // total - whole * before // total
             pieces.append(((before + weight / 2) / total, number, size))
             before += weight
@@ -188,22 +196,10 @@ def _pieces(
     )
 
 
-def _with_keys(ways: Ways, order: list[int], size: list[int]) -> Iterator[Start]:
-    """Smallest first, earlier chunks first, earlier phases first."""
-    busy = [
-        [max(1, time * grains) for _, time, _ in ways.ops[number]]
-        for number, grains in zip(order, size, strict=True)
-    ]
-    mean = sum(map(sum, busy)) / sum(map(len, busy))
-    yield order, size, [[1.0] * len(times) for times in busy]
-    yield order, size, [[mean * n / t for t in times] for n, times in enumerate(busy, start=1)]
-    yield order, size, [[mean * p / t for p, t in enumerate(times, start=1)] for times in busy]
-
-
-def _counts(columns: Sequence[Column], chunks: int) -> list[int]:
-    """How many of the chunks each column gets: at least one, otherwise by its share."""
-    counts = [1] * len(columns)
-    for _ in range(chunks - len(columns)):
-        most = max(range(len(columns)), key=lambda i: columns[i].share / counts[i])
+def _counts(weights: Sequence[float], chunks: int) -> list[int]:
+    """How many of the chunks each column gets: at least one, otherwise by its weight."""
+    counts = [1] * len(weights)
+    for _ in range(chunks - len(weights)):
+        most = max(range(len(weights)), key=lambda i: weights[i] / counts[i])
         counts[most] += 1
     return counts

@@ -23,7 +23,7 @@ from pathlib import Path
 __all__ = ["Found", "Library", "library"]
 
 _SOURCE = Path(__file__).with_name("search.cpp")
-_MODEL = Path(__file__).with_name("model.h")
+_HEADERS = tuple(_SOURCE.with_name(name) for name in ("model.h", "state.h"))
 _FLAGS = ("-std=c++17", "-O2", "-shared", "-fPIC")
 _PROGRESS = ctypes.CFUNCTYPE(None, ctypes.c_double)
 
@@ -152,7 +152,7 @@ def _pointer(values: array) -> ctypes.c_void_p:
 @cache
 def library() -> Library | None:
     """The compiled library, or None where there is no compiler."""
-    sources = b"".join(path.read_bytes() for path in (_SOURCE, _MODEL))
+    sources = b"".join(path.read_bytes() for path in (_SOURCE, *_HEADERS))
     key = hashlib.sha256(sources + " ".join(_FLAGS).encode()).hexdigest()[:16]
     root = Path(os.environ.get("ANTIPHON_BUILD") or Path(__file__).resolve().parents[3] / "build")
     path = root / "native" / f"search-{key}.so"

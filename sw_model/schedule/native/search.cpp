@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "model.h"
+#include "state.h"
 
 namespace {
 
@@ -21,72 +22,16 @@ using std::uint64_t;
 
 using antiphon::kNever;
 using antiphon::Model;
-
-constexpr int kTries = 3;  // of the best starts
-
-class Random {
-  public:
-    explicit Random(uint64_t seed) : state_(seed * 0x9E3779B97F4A7C15ull + 0x1234567ull) {}
-    uint64_t next() {
-        state_ ^= state_ >> 12;
-        state_ ^= state_ << 25;
-        state_ ^= state_ >> 27;
-        return state_ * 0x2545F4914F6CDD1Dull;
-    }
-    int below(int n) { return static_cast<int>((next() >> 33) % static_cast<uint64_t>(n)); }
-    double uniform() { return static_cast<double>(next() >> 11) * (1.0 / 9007199254740992.0); }
-
-  private:
-    uint64_t state_;
-};
-
-struct Orders {
-    int count, stride, dims;
-    const int* stages;
-    const int* scatters;  // stages before the all-gather
-    const int* dim;
-    const int64_t* busy;  // of one grain
-    const int64_t* latency;
-    bool serial;  // latency holds the dim
-};
+using antiphon::Orders;
+using antiphon::Random;
+using antiphon::State;
+using namespace antiphon::rules;
 
 using Progress = void (*)(double);
 
-// Where keys come from. With the last four both halves of the chunks are planned by a simple rule,
-// the all-gathers backwards in time from the end, so that the end is as full as the beginning; an
-// op's key is its planned beginning.
-enum Rule { kFactors, kFirst, kLongest, kShortest, kChunk, kRules };
-
-struct State {
-    std::vector<int> order;
-    std::vector<int64_t> size;
-    std::vector<double> factor;  // of the op's time, which gives its key
-    int rule = kFactors;         // or the rule by which `Search::plan` finds the keys
-    // What follows from them.
-    std::vector<int> stages, dim;
-    std::vector<int64_t> busy, latency;
-    std::vector<double> key;
-
-    State(int chunks, int stride)
-        : order(chunks), size(chunks), factor(chunks * stride, 1.0), stages(chunks),
-          dim(chunks * stride), busy(chunks * stride), latency(chunks * stride),
-          key(chunks * stride) {}
-
-    void derive(int chunk, const Orders& orders) {
-        const int from = order[chunk] * orders.stride, to = chunk * orders.stride;
-        stages[chunk] = size[chunk] > 0 ? orders.stages[order[chunk]] : 0;
-        for (int s = 0; s < stages[chunk]; ++s) {
-            dim[to + s] = orders.dim[from + s];
-            busy[to + s] = orders.busy[from + s] * size[chunk];
-            latency[to + s] = orders.latency[from + s];
-            if (orders.serial) {
-                busy[to + s] += latency[to + s];
-                latency[to + s] = 0;
-            }
-            key[to + s] = factor[to + s] * static_cast<double>(busy[to + s]);
-        }
-    }
-};
+constexpr int kTries = 3;        // of the best starts
+constexpr int kLevelling = 8;    // ways from which the most level one is taken
+constexpr double kLevel = 0.25;  // how often it is, and not any
 
 class Search {
   public:
@@ -94,7 +39,15 @@ class Search {
            int64_t budget, Progress progress)
         : chunks_(chunks), orders_(orders), random_(seed), model_(chunks, orders.stride, dims),
           began_(std::clock()), seconds_(seconds), budget_(budget), progress_(progress),
-          half_(chunks, orders.stride), begins_(chunks * orders.stride) {}
+          half_(chunks, orders.stride), begins_(chunks * orders.stride),
+          order_loads_(orders.count * dims, 0) {
+        for (int i = 0; i < orders.count; ++i) {
+            for (int s = 0; s < orders.stages[i]; ++s) {
+                const int op = i * orders.stride + s;
+                order_loads_[i * dims + orders.dim[op]] += orders.busy[op];
+            }
+        }
+    }
 
     int64_t judge(State& state, int64_t cutoff = kNever) {
         ++judged_;
@@ -145,6 +98,29 @@ class Search {
     int64_t spent() const { return spent_; }
     int64_t judged() const { return judged_; }
     bool late() const { return late_; }
+
+    // Let earlier chunks go first, or earlier phases.
+    void prefer_early(State& state, bool phases) const {
+        double mean = 0;
+        int count = 0;
+        for (int chunk = 0; chunk < chunks_; ++chunk) {
+            for (int s = 0; s < state.stages[chunk]; ++s, ++count) {
+                mean += static_cast<double>(state.busy[chunk * orders_.stride + s]);
+            }
+        }
+        mean /= std::max(1, count);
+        for (int chunk = 0; chunk < chunks_; ++chunk) {
+            for (int s = 0; s < state.stages[chunk]; ++s) {
+                const int op = chunk * orders_.stride + s;
+                const double time = static_cast<double>(std::max<int64_t>(1, state.busy[op]));
+                state.factor[op] = mean * (1 + (phases ? s : chunk)) / time;
+            }
+            state.derive(chunk, orders_);
+            for (int s = 0; s < state.stages[chunk]; ++s) {  // exact, so that ties are ties
+                state.key[chunk * orders_.stride + s] = mean * (1 + (phases ? s : chunk));
+            }
+        }
+    }
 
     // Keep the keys that a rule has found, as factors that can be changed one by one.
     void settle(State& state) const {
@@ -286,14 +262,51 @@ class Search {
         return true;
     }
 
-    bool resize(State& state, int a) {
-        const int b = random_.below(chunks_);
-        if (a == b || state.size[a] == 0) return false;
+    // Part of a chunk that another may take: from a crumb to a third of it, sometimes all.
+    int64_t part(const State& state, int chunk) {
         const double u = random_.uniform();
-        // From a crumb to a third of it, sometimes all.
         const double share = u < 0.03 ? 1.0 : 0.4 * std::pow(10.0, -4.0 * random_.uniform());
-        int64_t amount = static_cast<int64_t>(share * static_cast<double>(state.size[a]));
-        amount = std::max<int64_t>(1, std::min(amount, state.size[a]));
+        const auto amount = static_cast<int64_t>(share * static_cast<double>(state.size[chunk]));
+        return std::max<int64_t>(1, std::min(amount, state.size[chunk]));
+    }
+
+    // Of some ways to move a part from one chunk to another the one that levels the dims best.
+    bool level(const State& state, int& from, int& to, int64_t& amount) {
+        loads_.assign(orders_.dims, 0);
+        for (int chunk = 0; chunk < chunks_; ++chunk) {
+            const int64_t* of_order = &order_loads_[state.order[chunk] * orders_.dims];
+            for (int d = 0; d < orders_.dims; ++d) loads_[d] += state.size[chunk] * of_order[d];
+        }
+        int64_t best = kNever;
+        for (int i = 0; i < kLevelling; ++i) {
+            const int a = random_.below(chunks_), b = random_.below(chunks_);
+            if (a == b || state.size[a] == 0) continue;
+            const int64_t moved = part(state, a);
+            const int64_t* less = &order_loads_[state.order[a] * orders_.dims];
+            const int64_t* more = &order_loads_[state.order[b] * orders_.dims];
+            int64_t most = 0;
+            for (int d = 0; d < orders_.dims; ++d) {
+                most = std::max(most, loads_[d] + moved * (more[d] - less[d]));
+            }
+            if (most < best) {
+                best = most;
+                from = a;
+                to = b;
+                amount = moved;
+            }
+        }
+        return best != kNever;
+    }
+
+    bool resize(State& state, int a) {
+        int b = random_.below(chunks_);
+        int64_t amount = 0;
+        if (random_.uniform() < kLevel) {
+            if (!level(state, a, b, amount)) return false;
+        } else {
+            if (a == b || state.size[a] == 0) return false;
+            amount = part(state, a);
+        }
         save(state, a);
         save(state, b);
         state.size[a] -= amount;
@@ -315,7 +328,7 @@ class Search {
     bool late_ = false;
     std::vector<Saved> touched_;
     State half_;  // only what follows from orders and sizes
-    std::vector<int64_t> begins_, loads_;
+    std::vector<int64_t> begins_, order_loads_, loads_;
 };
 
 }  // namespace
@@ -347,8 +360,16 @@ int64_t antiphon_search(int chunks, int dims, int order_count, int stride, const
         std::copy_n(start_size + i * chunks, chunks, state.size.begin());
         std::copy_n(start_factor + i * chunks * stride, chunks * stride, state.factor.begin());
         for (int chunk = 0; chunk < chunks; ++chunk) state.derive(chunk, orders);
-        for (int rule = kFactors; rule < kRules; ++rule) {
-            state.rule = rule;
+        for (int rule = -2; rule < kRules; ++rule) {
+            if (rule > kFactors) {
+                state.rule = rule;
+            } else if (rule < kFactors) {
+                search.prefer_early(state, rule == -1);
+            } else {
+                const double* given = start_factor + i * chunks * stride;
+                std::copy_n(given, chunks * stride, state.factor.begin());
+                for (int chunk = 0; chunk < chunks; ++chunk) state.derive(chunk, orders);
+            }
             const int64_t value = search.judge(state);
             const auto place =
                 std::upper_bound(states.begin(), states.end(), value,
