@@ -128,6 +128,8 @@ def test_shortest_cycles():
          "node 1 'n1': must have the attribute 'comm_dst'"),
         (node(1, NodeKind.COMM_RECV, comm_src=0),
          "node 1 'n1': must have the attribute 'comm_size'"),
+        (all_reduce(1, 8, antiphon_traffic_class="xp"),
+         "node 1 'n1': antiphon_traffic_class must be one of mp, pp, dp, not 'xp'"),
         (node(1, 8),  # a later version's storage node
          "node 1 'n1': its type must be one of METADATA, MEM_LOAD, MEM_STORE, COMP, COMM_SEND, "
          "COMM_RECV, COMM_COLL, not 8"),

@@ -17,16 +17,20 @@ NODES = 100_000
 
 
 @pytest.mark.full
-def test_a_hundred_thousand_nodes_on_one_rank(tmp_path):
-    """Loaded and run in under 20 s of processor time and under 1 GB."""
+@pytest.mark.parametrize("npus", [1, 8])
+def test_a_hundred_thousand_nodes_on_one_rank(tmp_path, npus):
+    """Loaded and run in under 20 s of processor time and under 1 GB; also where its all-reduces
+    have somebody to reduce with."""
     nodes = [
         all_reduce(i, 1 << 20, data=[i - 1]) if i % 4 == 3 else
         compute(i, 5, data=[i - 1] if i else [], control=[i - 7] if i > 7 else [])
         for i in range(NODES)
     ]  # fmt: skip
-    (tmp_path / "w.0.et").write_bytes(encode_trace(trace(nodes)))
+    data = encode_trace(trace(nodes))
+    for rank in range(npus):
+        (tmp_path / f"w.{rank}.et").write_bytes(data)
     (tmp_path / "n.yml").write_text(
-        "topology: [ Ring ]\nnpus_count: [ 1 ]\nbandwidth: [ 50.0 ]\nlatency: [ 500.0 ]\n"
+        f"topology: [ Ring ]\nnpus_count: [ {npus} ]\nbandwidth: [ 50.0 ]\nlatency: [ 500.0 ]\n"
     )
     command = [sys.executable, "-m", "sim_top.cli", "run", "--workload", str(tmp_path / "w")]
     command += ["--network", str(tmp_path / "n.yml"), "--json", str(tmp_path / "o.json")]

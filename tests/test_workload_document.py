@@ -217,7 +217,9 @@ def test_jobs_that_do_not_fit_the_network(read, tmp_path, jobs, message) -> None
 
 def test_classes_by_option() -> None:
     assert parse_classes("dp, mp") == (TrafficClass.DATA, TrafficClass.MODEL)
-    with pytest.raises(ValueError, match=r"^must be some of mp, pp, dp, such as 'mp,pp,dp', not 'x'$"):
+    with pytest.raises(
+        ValueError, match=r"^must be some of mp, pp, dp, such as 'mp,pp,dp', not 'x'$"
+    ):
         parse_classes("mp,x")
     with pytest.raises(ValueError, match=r"^must name each class once, not 'mp,mp'$"):
         parse_classes("mp,mp")
@@ -231,6 +233,26 @@ def test_an_experiment_may_name_a_workload_file(tmp_path) -> None:
     )
     experiment = read_experiment(tmp_path / "e.yaml")
     assert experiment.load_workload().layers[2].name == "head"
+
+
+@pytest.mark.parametrize(
+    ("key", "workload"),
+    [
+        ("model", "{model: {name: gnmt, dp: 4}}"),
+        ("jobs", "{jobs: [{name: a, ranks: 0-3, workload: x}]}"),
+    ],
+)
+def test_what_the_platforms_engines_cannot_run(tmp_path, key, workload) -> None:
+    (tmp_path / "e.yaml").write_text(
+        f"workload: {workload}\n"
+        "network: {dims: [{kind: Ring, size: 4, bandwidth_per_npu: 1 GB/s, latency: 0}]}\n"
+    )
+    with pytest.raises(InputError) as caught:
+        read_experiment(tmp_path / "e.yaml").load_workload()
+    assert str(caught.value) == (
+        f"{tmp_path / 'e.yaml'}:1: {key!r} cannot run on the platform's engines: "
+        "give a file or layers here"
+    )
 
 
 @pytest.mark.parametrize("name", ["two_jobs.yaml", "transformer.yaml"])

@@ -365,18 +365,22 @@ class OverlappedFabric:
         self.asked_at = -1
         kept: set[Lane] = set()
         able: list[tuple[int, Lanes]] = []
-        heads = sorted(
+        heads = [
             (queue[0][:3], dim, lanes)
             for dim, queues in enumerate(self.queues)
             for lanes, queue in queues.items()
-        )
+        ]
+        if len(heads) > 1:
+            heads.sort()
         for _, dim, lanes in heads:
             free = self.taken.isdisjoint(lanes) and kept.isdisjoint(lanes)
             if free and self._able(self.queues[dim][lanes][0][3]):
                 able.append((dim, lanes))
             kept.update(lanes)
         # No two of them share a lane; the inner dims start first.
-        for dim, lanes in sorted(able, key=lambda start: start[0]):
+        if len(able) > 1:
+            able.sort(key=lambda start: start[0])
+        for dim, lanes in able:
             queue = self.queues[dim][lanes]
             waiting = heappop(queue)[3]
             if not queue:
