@@ -335,6 +335,13 @@ def test_wrong_options(command, arguments, message):
     assert (status, err) == (2, f"antiphon: {message}\n")
 
 
+def test_a_warning_where_priorities_change_nothing(command):
+    Path("p.yaml").write_text(LAYERS + "priorities: [mp, dp]\n")
+    status, _, err = command("--workload", "p.yaml", "--semantics", "astra-sim")
+    warning = "antiphon: warning: priorities have no effect with astra-sim semantics\n"
+    assert (status, err) == (0, warning)
+
+
 def test_a_model_must_fit_the_network(command):
 
     Path("m.yaml").write_text("model: {name: resnet50, dp: 2}\n")

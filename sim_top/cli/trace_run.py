@@ -94,6 +94,11 @@ def run_replay(experiment: Experiment, arguments: argparse.Namespace, output: Ou
             f"{workload.paths[rank]}: {workload.node(rank, position)}: nobody receives this "
             f"message ({len(workload.unmatched)} such in all)"
         )
+    orders = settings.priorities or any(
+        job.priority or job.workload.priorities for job in settings.jobs
+    )
+    if orders and arguments.priorities is None and arguments.semantics != "antiphon":
+        warn(f"priorities have no effect with {arguments.semantics} semantics")
     return _replay(prepared, arguments, output)
 
 

@@ -91,7 +91,8 @@ def jobs_tables(result: TraceResult) -> list[Table]:
         worst = max(job.nodes, key=lambda node: node.exposed, default=None)
         shown = ""
         if worst is not None and worst.exposed:
-            shown = f"{worst.name} ({format_size(worst.bytes)})"
+            size = worst.bytes // len(job.iterations)
+            shown = f"{worst.name} ({format_size(size)})"
         times = (getattr(latest, part) for part in _PARTS)
         table.add_row(
             escape(job.name),
