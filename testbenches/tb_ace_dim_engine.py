@@ -82,6 +82,49 @@ async def no_bubble_between_messages(dut):
 
 
 @cocotb.test()
+async def both_directions_at_line_rate(dut):
+    """A reduce-scatter of a ring of four in the steady state: of 12 ops a flit comes and a flit goes
+    in every cycle, headers included, from the first to the last."""
+    contexts, limit = parameters()["contexts"], parameters()["packet_flits"]
+    if contexts < 4:
+        return
+    t = EngineBench(dut)
+    count, length = 12, 8
+    assert length <= limit  # one packet a message
+    shards = [{"offset": length * n, "length": length, "step": n} for n in range(3)]
+    await t.begin(
+        [shards[0], *({**shards[n], "chase": 1, "after": n - 1} for n in (1, 2))],
+        [
+            {
+                "reduce": 1,
+                "into_destination": int(n == 3),
+                "offset": length * n,
+                "write_offset": length * n,
+                "length": length,
+            }
+            for n in (1, 2, 3)
+        ],
+    )
+    for number in range(count):
+        place = 64 * (number % 8)
+        t.op(3, 3, source=place, destination=1024 + place)
+    await t.bench.step(12)
+    # Not so soon that the last messages would have to wait for what they forward.
+    t.signals.grants = {t.bench.cycle + 20 + number for number in range(count)}
+    rng = random_generator("both directions")
+    for number in range(count):
+        for step in range(3):
+            t.message(number, step, [rng.getrandbits(128) for _ in range(length)])
+    await t.ended(count)
+    flits = count * 3 * (length + 1)
+    for cycles in (t.source.cycles, t.sink.cycles):
+        assert cycles == list(range(cycles[0], cycles[0] + flits))
+    forwarded = count * 2 * length
+    assert t.signals.counts["forwarded"] == forwarded
+    assert t.signals.counts["read_back"] == 0
+
+
+@cocotb.test()
 async def one_flit_messages_of_several_ops(dut):
     """With enough contexts even the shortest messages leave no gap; oldest op first."""
     t = EngineBench(dut)

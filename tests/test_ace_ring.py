@@ -86,6 +86,11 @@ def test_sequences(testcase):
     _run(ring_model(), 4, testcase=testcase, chunks=10)
 
 
+def test_epochs_wrap():
+    """300 chunks through one buffer of each partition: its uses are counted modulo 256."""
+    _run(ring_model(), 4, chunk_flits=8, chunks=300, sources=1, destinations=1)
+
+
 def test_on_icarus():
     """The same on the second simulator."""
     _run(ring_model(ranks=2, simulator="icarus"), 2, data_type="FP16", chunks=3)
