@@ -53,8 +53,9 @@ CLASS_FAULTS = [
     ("switch", "FlowScheduler", "scheduler", "urgent[c].eq(passed == self.starvation_bound)",
      "urgent[c].eq(passed == self.starvation_bound - 1)",
      "a_lower_class_passes_once_in_n_packets"),
-    ("switch", "FlowScheduler", "scheduler", "Mux((waits & urgent).any(), waits & urgent, waits)",
-     "waits", "a_lower_class_passes_once_in_n_packets"),
+    ("switch", "FlowScheduler", "scheduler",
+     "Mux(due.any(), Mux((due & behind).any(), due & behind, due), waits)", "waits",
+     "a_lower_class_passes_once_in_n_packets"),
     # classes that hold each other: one way for all, credits in one pot, what lies behind a fault
     ("switch", "FlowScheduler", "scheduler", "& ~self._of(hidden, c)", "",
      "what_lies_behind_a_faulty_packet_starts_after_its_end"),
