@@ -23,11 +23,12 @@ from cocotbext.axi import (
 
 from rtl.ace.status import CompletionStatus
 from rtl.axi.register_map import Register, registers
-from testbenches.axi_monitor import AxiMonitor
+from testbenches.axi_monitor import AxiMonitor, stays
 
 __all__ = ["AxiEngine", "AxiGroup"]
 
 MEMORY_BYTES = 1 << 18
+_RESPONSES = {"b": ("resp",), "r": ("data", "resp")}
 
 
 def _stalls(generator: random.Random, percent: int) -> Iterator[bool]:
@@ -57,6 +58,7 @@ class AxiEngine:
         prefix = f"r{rank}"
         clocked = (dut.clk, dut.rst)
         self.clk = dut.clk
+        self._dut = dut
         self.rank = rank
         self.interrupt = getattr(dut, f"{prefix}_irq")
         self.memory = AxiRam(
@@ -74,6 +76,20 @@ class AxiEngine:
                 source = AxiStreamBus.from_prefix(dut, f"{prefix}_s_axis_{kind}{dim}")
                 self.sinks[f"{kind}{dim}"] = AxiStreamSink(sink, *clocked)
                 self.sources[f"{kind}{dim}"] = AxiStreamSource(source, *clocked)
+
+    def watch(self) -> None:
+        """Check the rules of all ports, from now on."""
+        cocotb.start_soon(self.monitor.run())
+        prefix = f"r{self.rank}"
+        channels: list[tuple[str, tuple[str, ...]]] = [
+            (f"{prefix}_s_axi_{c}", names) for c, names in _RESPONSES.items()
+        ]
+        for name in self.sinks:
+            user = () if "grant" in name else ("user",)
+            channels.append((f"{prefix}_m_axis_{name}_t", ("data", "last", *user)))
+        for port, payload in channels:
+            names = (f"{port}{part}" for part in ("valid", "ready", *payload))
+            cocotb.start_soon(stays(self._dut, *names))
 
     def channels(self) -> dict[str, Any]:
         """Everything that can stall, by name."""
@@ -193,7 +209,7 @@ class AxiGroup:
         self.dut.rst.value = 0
         ranks = len(self.engines)
         for rank, engine in enumerate(self.engines):
-            cocotb.start_soon(engine.monitor.run())
+            engine.watch()
             after, before = self.engines[(rank + 1) % ranks], self.engines[rank - 1]
             for dim in range(self.dims):
                 cocotb.start_soon(_carry(engine.sinks[f"{dim}"], after.sources[f"{dim}"]))

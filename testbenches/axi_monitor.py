@@ -6,13 +6,27 @@ from typing import Any
 
 from cocotb.triggers import FallingEdge
 
-__all__ = ["AxiMonitor"]
+__all__ = ["AxiMonitor", "stays"]
 
 _PAYLOAD = {
     "aw": ("awaddr", "awlen", "awsize", "awburst", "awid", "awprot", "awqos", "awcache"),
     "ar": ("araddr", "arlen", "arsize", "arburst", "arid", "arprot", "arqos", "arcache"),
     "w": ("wdata", "wstrb", "wlast"),
 }
+
+
+async def stays(dut: Any, valid: str, ready: str, *payload: str) -> None:
+    """Fail where a channel that the DUT drives withdraws or changes what was not taken."""
+    held: tuple[int, ...] | None = None
+    while True:
+        await FallingEdge(dut.clk)
+        if int(dut.rst.value):
+            continue
+        now = None
+        if int(getattr(dut, valid).value):
+            now = tuple(int(getattr(dut, name).value) for name in payload)
+        assert held in (None, now), f"{valid}: {held} became {now} before it was taken"
+        held = None if now is None or int(getattr(dut, ready).value) else now
 
 
 class AxiMonitor:

@@ -35,8 +35,8 @@ FAULTS = [
      "collective"),
     ("axi.endpoint", "AxiReadMaster", "axi.read_master", "(outstanding == 0) & ~bus.arvalid", "1",
      "resets"),
-    ("axi.endpoint", "LinkPort", "axi.link_port", "incoming.valid & ~is_sync & receive_sync.up",
-     "incoming.valid & ~is_sync", "resets"),
+    ("axi.endpoint", "AxiLinkPort", "axi.link_port", "| is_sync | ~receive_sync.up",
+     "| is_sync", "resets"),
 ]  # fmt: skip
 
 

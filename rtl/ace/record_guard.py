@@ -74,8 +74,8 @@ class RecordGuard(wiring.Component):
             self.i.ready.eq(self.o.ready),
             self.mark.status.eq(status),
             self.begin.payload.status.eq(status),
-            self.refused.eq(taken & wrong & ~self.begin.valid),
-            self.mark.valid.eq(self.refused),
+            self.mark.valid.eq(taken & wrong & ~self.begin.valid),
+            self.refused.eq(self.mark.valid & (word[:4] != RecordKind.OP)),
         ]
         with m.Switch(word[:4]):
             with m.Case(RecordKind.BEGIN):
@@ -113,13 +113,6 @@ class RecordGuard(wiring.Component):
     def _check_begin(self, m, record, status):
         p = self.parameters
         flit_bytes = p.flit_bytes
-        reduces = Signal()
-        reducing = (
-            CollectiveKind.ALL_REDUCE,
-            CollectiveKind.REDUCE_SCATTER,
-            CollectiveKind.REDUCE,
-        )
-        m.d.comb += reduces.eq(Cat(record.operation == kind for kind in reducing).any())
         ranges = []
         uneven = Signal()
         for name, write in (("source", False), ("result", True)):
@@ -145,7 +138,7 @@ class RecordGuard(wiring.Component):
             m.d.comb += status.eq(CompletionStatus.TYPE_ERROR)
         with m.If(
             (record.operation > max(CollectiveKind))
-            | (reduces & ~_among(record.operator, p.operators))
+            | ~_among(record.operator, p.operators)
             | (record.traffic_class == TrafficClass.CONTROL)
         ):
             m.d.comb += status.eq(CompletionStatus.OPERATION_ERROR)

@@ -20,7 +20,7 @@ from rtl.ace.engine import AceEngine
 from rtl.ace.memory_port import ADDRESS_BITS as FLIT_ADDRESS_BITS
 from rtl.ace.parameters import AceParameters, check_positive
 from rtl.ace.status import CompletionStatus
-from rtl.axi.link_port import LinkPort
+from rtl.axi.link_port import AxiLinkPort
 from rtl.axi.lite_port import AxiLitePort
 from rtl.axi.parameters import AxiParameters
 from rtl.axi.read_master import AxiReadMaster
@@ -241,7 +241,7 @@ class AceAxi(wiring.Component):
         with m.Elif(engine.doorbell.valid):
             m.d.sync += used.eq(1)
         for dim, description in enumerate(p.dims):
-            link = LinkPort(
+            link = AxiLinkPort(
                 flit_bytes=p.flit_bytes, depth=description.depth, grants=description.grants
             )
             m.submodules[f"link_{dim}"] = link

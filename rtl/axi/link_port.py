@@ -10,7 +10,7 @@ from rtl.axi.signatures import AxiStreamSignature
 from rtl.common.fifo import StreamFifo
 from rtl.common.packet import PacketHeader, TrafficClass, flit_layout
 
-__all__ = ["GrantBeat", "LinkPort"]
+__all__ = ["AxiLinkPort", "GrantBeat"]
 
 
 class GrantBeat(data.Struct):
@@ -26,7 +26,7 @@ class GrantBeat(data.Struct):
     sync: 1
 
 
-class LinkPort(wiring.Component):
+class AxiLinkPort(wiring.Component):
     """Carries the flits of one dim over AXI4-Stream, a transfer per flit.
 
     ``tuser`` is the flit's ``head``, ``tlast`` its ``last``; all bytes of ``tdata`` are valid (a
