@@ -11,7 +11,7 @@ from collections.abc import Hashable, Mapping, Sequence
 from fractions import Fraction
 from typing import TypeVar
 
-__all__ = ["max_min"]
+__all__ = ["Shares", "max_min"]
 
 Link = TypeVar("Link", bound=Hashable)
 
@@ -33,50 +33,60 @@ def max_min(
     list
         None for a user of no link: nothing limits it.
     """
-    paces: list[Fraction | None] = [None] * len(users)
-    weight: dict[Link, int] = {}
-    on: dict[Link, list[int]] = {}
-    for number, user in enumerate(users):
-        for link, times in user.items():
-            weight[link] = weight.get(link, 0) + times
-            on.setdefault(link, []).append(number)
-    # Floats say which links are nearly the first to be full, exact numbers which of these are.
-    whole = {link: float(capacity[link]) for link in weight}
-    left = dict(whole)
-    while weight:
-        low = min([left[link] / times for link, times in weight.items()])
-        near = [
-            link
-            for link, times in weight.items()
-            if left[link] - low * times <= _NEAR * whole[link]
+    return Shares(users, capacity).paces(range(len(users)))
+
+
+class Shares:
+    """Users that come and go on the same links; parameters as for `max_min`."""
+
+    def __init__(
+        self, users: Sequence[Mapping[Link, int]], capacity: Mapping[Link, Fraction]
+    ) -> None:
+        index: dict[Hashable, int] = {}
+        self.users = [
+            [(index.setdefault(link, len(index)), times) for link, times in user.items()]
+            for user in users
         ]
-        exact = [_level(link, users, capacity[link], on[link], paces) for link in near]
-        level = min(exact)
-        pace = float(level)
-        full = [link for link, one in zip(near, exact, strict=True) if one == level]
-        for number in {number for link in full for number in on[link] if paces[number] is None}:
-            paces[number] = level
-            for link, times in users[number].items():
-                left[link] -= pace * times
-                weight[link] -= times
-                if not weight[link]:
-                    del weight[link]
-    return paces
+        found: list = list(index)
+        self.capacity = [Fraction(capacity[link]) for link in found]
+        self.rates = [float(one) for one in self.capacity]
 
+    def paces(self, active: Sequence[int]) -> list[Fraction | None]:
+        """Paces of some of the users, by their numbers, while the others are away."""
+        paces: dict[int, Fraction] = {}
+        weight = [0] * len(self.rates)
+        on: list[list[tuple[int, int]]] = [[] for _ in weight]
+        for number in active:
+            for link, times in self.users[number]:
+                weight[link] += times
+                on[link].append((number, times))
+        # Floats say which links are nearly the first to be full, exact numbers which of these are.
+        left, rates = list(self.rates), self.rates
+        live = [link for link, times in enumerate(weight) if times]
+        while live:
+            low = min([left[link] / weight[link] for link in live])
+            near = [i for i in live if left[i] - low * weight[i] <= _NEAR * rates[i]]
+            exact = [self._level(link, on[link], paces) for link in near]
+            level = min(exact)
+            full = [link for link, one in zip(near, exact, strict=True) if one == level]
+            pace = float(level)
+            for number in {n for link in full for n, _ in on[link] if n not in paces}:
+                paces[number] = level
+                for link, times in self.users[number]:
+                    left[link] -= pace * times
+                    weight[link] -= times
+            live = [link for link in live if weight[link]]
+        return [paces.get(number) for number in active]
 
-def _level(
-    link: Link,
-    users: Sequence[Mapping[Link, int]],
-    capacity: Fraction,
-    on: Sequence[int],
-    paces: Sequence[Fraction | None],
-) -> Fraction:
-    """The pace at which the users of a link that are not settled fill it."""
-    left, weight = Fraction(capacity), 0
-    for number in on:
-        pace, times = paces[number], users[number][link]
-        if pace is None:
-            weight += times
-        else:
-            left -= pace * times
-    return left / weight
+    def _level(
+        self, link: int, on: Sequence[tuple[int, int]], paces: Mapping[int, Fraction]
+    ) -> Fraction:
+        """The pace at which the users of a link that are not settled fill it."""
+        left, weight = self.capacity[link], 0
+        for number, times in on:
+            pace = paces.get(number)
+            if pace is None:
+                weight += times
+            else:
+                left -= pace * times
+        return left / weight

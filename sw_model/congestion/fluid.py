@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from sw_model.congestion.fair import max_min
+from sw_model.congestion.fair import Shares
 
 __all__ = ["Stream", "run_streams"]
 
@@ -66,6 +66,7 @@ def run_streams(streams: Sequence[Stream], capacity: Mapping[Any, Fraction]) -> 
                 f"stream {number} must move bytes over links, not {stream.amount} bytes over "
                 f"{len(stream.uses)} links"
             )
+    shares = Shares([stream.uses for stream in streams], capacity)
     ends: list[Fraction | None] = [None] * len(streams)
     left = [stream.amount for stream in streams]
     waiting = set(range(len(streams)))
@@ -76,7 +77,7 @@ def run_streams(streams: Sequence[Stream], capacity: Mapping[Any, Fraction]) -> 
         running = [number for number in running if ends[number] is None]
         if not running:
             continue
-        paces = max_min([streams[number].uses for number in running], capacity)
+        paces = shares.paces(running)
         pairs = [(n, pace) for n, pace in zip(running, paces, strict=True) if pace]
         step = min(left[number] / pace for number, pace in pairs)
         now = _short(now + step)
