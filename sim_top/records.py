@@ -40,6 +40,7 @@ from sw_model.collective.plan import (
 from sw_model.collective.steps import load_pieces, rank_steps, store_pieces
 from sw_model.errors import InputError
 from sw_model.platform import EngineParameters, Platform
+from sw_model.topology import DimKind
 
 __all__ = ["BufferMap", "RecordCompiler", "descriptor_bytes", "pack"]
 
@@ -162,7 +163,7 @@ class RecordCompiler:
         ------
         InputError
             where the plan does not fit the engine: a program longer than the program memory, a
-            piece of memory that does not begin at a flit.
+            piece of memory that does not begin at a flit, a message that a Ring's port cannot send.
         """
         records: list[int] = []
         last_store = len(plan.stores) - 1
@@ -258,6 +259,7 @@ class RecordCompiler:
     ) -> None:
         slot = plan.ops[dim][index]
         steps = rank_steps(plan, slot.chunk, slot.phase, self.rank)
+        self._check_port(plan, dim, steps)
         sends = tuple(self._send(dim, step, plan.collective) for step in steps.sends)
         receives = tuple(self._receive(step) for step in steps.receives)
         tx = self._program(dim, sends, self._sends, False, steps, records)
@@ -297,6 +299,21 @@ class RecordCompiler:
                 },
             )
         )
+
+    def _check_port(self, plan: CollectivePlan, dim: int, steps: RankSteps) -> None:
+        """Refuse what a port cannot do: that of a Ring leads to the next coordinate alone."""
+        topology = plan.topology
+        if topology.dims[dim].kind is not DimKind.RING:
+            return
+        here = topology.coordinates(self.rank)[dim]
+        onward = (here + 1) % topology.dims[dim].size
+        for step in steps.sends:
+            if step.peer != onward:
+                raise InputError(
+                    f"the port of dim {dim + 1}, a Ring, must send from coordinate {here} to "
+                    f"{onward}, not to {step.peer}: the engine has no "
+                    f"{plan.collective.operation.value} of this algorithm"
+                )
 
     def _program(
         self,

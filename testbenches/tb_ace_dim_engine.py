@@ -83,7 +83,7 @@ async def no_bubble_between_messages(dut):
 
 @cocotb.test()
 async def both_directions_at_line_rate(dut):
-    """A reduce-scatter of a ring of four in the steady state: of 12 ops a flit comes and a flit goes
+    """A reduce-scatter of a ring of four in the steady state: over 12 ops a flit comes and one goes
     in every cycle, headers included, from the first to the last."""
     contexts, limit = parameters()["contexts"], parameters()["packet_flits"]
     if contexts < 4:

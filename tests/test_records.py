@@ -154,6 +154,18 @@ def test_a_full_program_memory_is_fenced_and_filled_afresh() -> None:
     assert max(program["index"] for program in programs) == 5
 
 
+def test_a_message_off_the_ring_is_refused() -> None:
+    """A ring's port leads to the next coordinate; an all-to-all also keeps a block at home."""
+    where = platform(RING)
+    plan = plan_collective(Collective(Operation.ALL_TO_ALL, 128, dims=(0,)), where, chunks=1)
+    with pytest.raises(
+        InputError,
+        match=r"^the port of dim 1, a Ring, must send from coordinate 2 to 3, not to 2: "
+        r"the engine has no all-to-all of this algorithm$",
+    ):
+        compiler(where, 2).compile(plan, collective=0, source=0, result=64)
+
+
 def test_a_program_longer_than_its_memory_is_refused() -> None:
     where = platform(RING, program_steps=5)
     plan = plan_collective(Collective(Operation.ALL_REDUCE, 96, dims=(0,)), where, chunks=1)

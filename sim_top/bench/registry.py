@@ -62,6 +62,17 @@ GROUPS = (
         "sim_top.bench.fred_sizes",
     ),
     Group(
+        (
+            "ace.link_utilisation.4x2x2",
+            "ace.link_utilisation.4x2x2.random_memory",
+            "ace.end_to_end.4x2x2",
+            "ace.memory_reads_per_payload_byte",
+            "ace.memory_writes_per_payload_byte",
+            "ace.command_overhead",
+        ),
+        "sim_top.bench.ace",
+    ),
+    Group(
         ("tlm.seconds.npus_1024", "tlm.seconds.npus_4096", "tlm.seconds.npus_1048576"),
         "sim_top.bench.tlm",
     ),
