@@ -1,6 +1,7 @@
 """Proofs of small blocks, and that each of them fails on a faulty design."""
 
 import re
+from fractions import Fraction
 
 import pytest
 from amaranth.hdl import Assert, Cover, Signal
@@ -8,10 +9,16 @@ from amaranth.lib.wiring import In
 
 import rtl.common.fifo
 import rtl.fred.micro_switch
+import rtl.link.link
 import rtl.link.receiver
+import rtl.link.transmitter
 from sim_top.simulator.toolchain import BuildError
 from testbenches.formal.fifo import FifoIsAQueue
-from testbenches.formal.link import ReceiverReturnsCredits
+from testbenches.formal.link import (
+    LinkConservesCredits,
+    ReceiverReturnsCredits,
+    TransmitterIsFair,
+)
 from testbenches.formal.micro_switch import SMALL_ADDER, MicroSwitchComputesItsMode
 from testbenches.formal.property import Property
 from testbenches.formal.prove import ProofError, prove
@@ -127,6 +134,76 @@ RECEIVER_FAULTS = [
 def test_a_faulty_input_buffer_does(old, new):
     with pytest.raises(ProofError, match=r"^fails: "):
         prove(receiver(mutant("rtl.link.receiver", old, new)), mode="bmc", depth=9)
+
+
+def link(latency, credits):
+    return LinkConservesCredits(
+        rtl.link.link.Link(flit_bytes=16, rate=Fraction(1), latency=latency, credits=credits)
+    )
+
+
+@pytest.mark.full
+@pytest.mark.parametrize(("latency", "credits"), [(1, 3), (2, 4)])
+def test_a_link_conserves_its_credits(latency, credits):
+    proved(link(latency, credits), latency + 2, 2 * latency + 2 * credits + 4)
+
+
+@pytest.mark.full
+def test_a_longer_link_conserves_its_credits_for_some_cycles():
+    """Its flight is a memory, whose fill the induction does not know: the first 14 cycles."""
+    prove(link(4, 5), mode="bmc", depth=14)
+
+
+@pytest.mark.full
+@pytest.mark.parametrize(
+    ("part", "old", "new"),
+    [
+        ("Transmitter", "take[c] != self.o.credit[c]", "take[c] | self.o.credit[c]"),
+        ("Receiver", "credit[c].eq(o.valid & o.ready)", "credit[c].eq(o.ready)"),
+        ("Delay", "self._delay_pulses(m, pulses, self.latency - 1)", "pulses"),
+    ],
+)
+def test_a_faulty_link_does_not(monkeypatch, part, old, new):
+    faulty = getattr(mutant(f"rtl.link.{part.lower()}", old, new), f"Link{part}")
+    monkeypatch.setattr(rtl.link.link, f"Link{part}", faulty)
+    with pytest.raises(ProofError, match=r"^fails: "):
+        prove(link(2, 3), mode="bmc", depth=10)
+
+
+def transmitter(module, channels, bound):
+    return TransmitterIsFair(
+        module.LinkTransmitter(
+            flit_bytes=16,
+            credits=2,
+            rate=Fraction(1),
+            channels=channels,
+            starvation_bound=bound,
+        )
+    )
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("bound", [1, 2])
+def test_a_transmitter_is_fair_for_some_cycles(bound):
+    """The induction would need the history of the turns: the first 12 cycles, which are enough for
+    more packets than the bound, and for each channel to wait that long."""
+    prove(transmitter(rtl.link.transmitter, 3, bound), mode="bmc", depth=12)
+    prove(transmitter(rtl.link.transmitter, 3, bound), mode="cover", depth=12)
+
+
+@pytest.mark.full
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        # Two channels that are due in turn would keep out the third.
+        ("Mux((due & behind).any(), due & behind, due)", "due"),
+        ("urgent[c].eq(passed == self.starvation_bound)", "urgent[c].eq(0)"),
+    ],
+)
+def test_an_unfair_transmitter_is_found(old, new):
+    faulty = transmitter(mutant("rtl.link.transmitter", old, new), 3, 1)
+    with pytest.raises(ProofError, match=r"^fails: "):
+        prove(faulty, mode="bmc", depth=14)
 
 
 # The micro-switches
