@@ -145,3 +145,34 @@ def test_run_needs_no_pytest(tmp_path):
     model = Model(top="dut", sources={"dut.sv": source}, simulator="icarus")
     with pytest.raises(SimulationError, match="increments_under_stalls failed"):
         run_cocotb(model, module=BENCH, parameters={"sum": 77})
+
+
+ALWAYS_COMB = """\
+module dut(input [1:0] a, output [1:0] o);
+  reg [1:0] first;
+  reg [1:0] second;
+  assign o = first;
+  always_comb begin
+    first = 2'd0;
+    if (second != 2'd3) first = a;
+  end
+  always_comb begin
+    second = 2'd3;
+    if (first != 2'd3) second = first;
+  end
+endmodule
+"""
+"""Two processes that read each other, as Yosys writes them."""
+
+
+def test_icarus_gets_no_always_comb(tmp_path, monkeypatch):
+    monkeypatch.setenv("ANTIPHON_BUILD", str(tmp_path))
+    directory = build(Model(top="dut", sources={"dut.sv": ALWAYS_COMB}, simulator="icarus"))
+    text = (directory / "dut.sv").read_text()
+    assert "always_comb" not in text
+    assert text.count("  always @* begin\n    if (at_start_) begin end\n") == 2
+    # Once at time 0, or a process whose inputs never move would leave its outputs unknown.
+    assert text.count("  reg at_start_ = 1'b0;\n  initial at_start_ <= 1'b1;\n") == 1
+    plain = "module dut(input a, output o);\n  assign o = a;\nendmodule\n"
+    directory = build(Model(top="dut", sources={"dut.sv": plain}, simulator="icarus"))
+    assert (directory / "dut.sv").read_text() == plain
