@@ -48,7 +48,11 @@ def test_full(case: Case) -> None:
 def test_quick_is_wide_enough() -> None:
     cases = [c for case in matrix("quick") for c in case.collectives]
     assert len(cases) >= 24
-    assert {c.operation for c in cases} == set(Operation) - {Operation.ALL_TO_ALL}
+    assert {c.operation for c in cases} == {
+        Operation.ALL_REDUCE,
+        Operation.REDUCE_SCATTER,
+        Operation.ALL_GATHER,
+    }
     assert {c.data_type for c in cases} == {"fp16", "int32"}
     assert min(c.elements for c in cases) == 1
     assert {case.setting.schedule.scheduler for case in matrix("quick")} == {"baseline", "themis"}
