@@ -29,6 +29,16 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--out", required=True, type=target, metavar="DIR", help="folder to write to"
     )
+    add_design_options(parser, period="clock period of the constraints")
+
+
+def add_design_options(parser: argparse.ArgumentParser, *, period: str) -> None:
+    """Add what chooses a design: its preset, its parameters, and its clock.
+
+    Parameters
+    ----------
+    period : what the clock period is for
+    """
     parser.add_argument(
         "--preset", choices=["sim", "paper"], default="sim", help="parameters (default sim)"
     )
@@ -46,15 +56,27 @@ def configure(parser: argparse.ArgumentParser) -> None:
         type=whole,
         default=5000,
         metavar="PS",
-        help="clock period of the constraints (default 5000)",
+        help=f"{period} (default 5000)",
     )
+
+
+def settings_of(arguments: argparse.Namespace) -> dict[str, str]:
+    """The parameters that ``--set`` changes.
+
+    Raises
+    ------
+    InputError
+        where it names one twice.
+    """
+    settings = dict(arguments.settings)
+    if len(settings) < len(arguments.settings):
+        raise InputError("--set must name every key once")
+    return settings
 
 
 def run(arguments: argparse.Namespace, output: Output) -> bool:
     """Emit."""
-    settings = dict(arguments.settings)
-    if len(settings) < len(arguments.settings):
-        raise InputError("--set must name every key once")
+    settings = settings_of(arguments)
     check_folder("--out", arguments.out)
 
     from sim_top.emit import emit

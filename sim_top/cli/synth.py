@@ -8,8 +8,8 @@ import argparse
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
-from sim_top.cli.emit import setting
-from sim_top.cli.frame import Output, whole
+from sim_top.cli.emit import add_design_options, settings_of
+from sim_top.cli.frame import Output
 from sw_model.errors import InputError
 
 if TYPE_CHECKING:
@@ -22,25 +22,7 @@ EXAMPLE = "antiphon synth fred --set data_types=fp16 --set adder_depth=3"
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add arguments."""
     parser.add_argument("top", metavar="TOP", help="ace, fred, or link")
-    parser.add_argument(
-        "--preset", choices=["sim", "paper"], default="sim", help="parameters (default sim)"
-    )
-    parser.add_argument(
-        "--set",
-        dest="settings",
-        action="append",
-        default=[],
-        type=setting,
-        metavar="KEY=VALUE",
-        help="change one parameter of the preset; may stand more than once",
-    )
-    parser.add_argument(
-        "--period-ps",
-        type=whole,
-        default=5000,
-        metavar="PS",
-        help="clock period that cells are chosen for (default 5000)",
-    )
+    add_design_options(parser, period="clock period that cells are chosen for")
     parser.add_argument(
         "--ecp5", action="store_true", help="also place and route on a Lattice ECP5-85"
     )
@@ -48,9 +30,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace, output: Output) -> bool:
     """Synthesise."""
-    settings = dict(arguments.settings)
-    if len(settings) < len(arguments.settings):
-        raise InputError("--set must name every key once")
+    settings = settings_of(arguments)
 
     from sim_top.emit import written
     from sim_top.simulator.toolchain import BuildError

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from fractions import Fraction
 from pathlib import Path
 
@@ -101,25 +101,13 @@ def _stationary(name: str, strategy: Strategy, with_c: float, with_d: float) -> 
     computed = compute_seconds(model, strategy, operations_per_second=_PEAK)
     needed = implied_compute(Fraction(str(with_c)), moved["mesh"], moved["C"])
     rate = float(computed / needed)
-    out = []
-    for fabric, printed in (("C", with_c), ("D", with_d)):
-        gain = (computed + moved["mesh"]) / (computed + moved[fabric])
-        out.append(
-            Row(
-                f"{title}, gain of Fred-{fabric}, compute at 1000 TFLOPS",
-                float(gain),
-                printed,
-                f"{_PRINTED}; the NPU's rate is recalled",
-                0.1 * printed,
-                "x",
-                reason=(
-                    f"the printed gain of Fred-C needs {float(needed) * 1e3:.3g} ms of compute "
-                    f"beside {float(moved['mesh']) * 1e3:.3g} ms of communication on the mesh, "
-                    f"but {_SAMPLES} take {float(computed) * 1e3:.3g} ms at 1000 TFLOPS: "
-                    f"it needs NPUs {rate:.3g} times as fast, or as many times the bytes"
-                ),
-            )
-        )
+    reason = (
+        f"the printed gain of Fred-C needs {float(needed) * 1e3:.3g} ms of compute "
+        f"beside {float(moved['mesh']) * 1e3:.3g} ms of communication on the mesh, "
+        f"but {_SAMPLES} take {float(computed) * 1e3:.3g} ms at 1000 TFLOPS: "
+        f"it needs NPUs {rate:.3g} times as fast, or as many times the bytes"
+    )
+    out = _gains(title, moved, computed, {"C": with_c, "D": with_d}, reason)
     gain = (needed + moved["mesh"]) / (needed + moved["D"])
     out.append(
         Row(
@@ -134,33 +122,43 @@ def _stationary(name: str, strategy: Strategy, with_c: float, with_d: float) -> 
     return out
 
 
+def _gains(
+    title: str,
+    moved: Mapping[str, Fraction],
+    computed: Fraction,
+    printed: Mapping[str, float],
+    reason: str,
+) -> list[Row]:
+    """Gains over the mesh by fabric, from seconds of communication and of compute."""
+    return [
+        Row(
+            f"{title}, gain of Fred-{fabric}, compute at 1000 TFLOPS",
+            float((computed + moved["mesh"]) / (computed + moved[fabric])),
+            figure,
+            f"{_PRINTED}; the NPU's rate is recalled",
+            0.1 * figure,
+            "x",
+            reason=reason,
+        )
+        for fabric, figure in printed.items()
+    ]
+
+
 def _streamed(name: str, strategy: Strategy, with_c: float, with_d: float) -> list[Row]:
     model = model_named(name)
     title = f"{model.title}, {strategy.name}, streamed"
     moved = {f: streaming_seconds(FABRICS[f], model) for f in ("mesh", "C", "D")}
     computed = compute_seconds(model, strategy, operations_per_second=_PEAK)
     needed = implied_compute(Fraction(str(with_c)), moved["mesh"], moved["C"])
-    out = []
-    for fabric, printed in (("C", with_c), ("D", with_d)):
-        gain = (computed + moved["mesh"]) / (computed + moved[fabric])
-        out.append(
-            Row(
-                f"{title}, gain of Fred-{fabric}, compute at 1000 TFLOPS",
-                float(gain),
-                printed,
-                f"{_PRINTED}; the NPU's rate is recalled",
-                0.1 * printed,
-                "x",
-                reason=(
-                    f"the mesh spreads {100 * float(io_share(FABRICS['mesh'])):.1f} % of the I/O "
-                    f"bandwidth, so streaming takes {float(moved['mesh']):.3g} s instead of "
-                    f"{float(moved['C']):.3g} s and the gain is at most "
-                    f"{float(moved['mesh'] / moved['C']):.3f}; the printed one needs "
-                    f"{float(needed):.3g} s of compute beside it, but {_SAMPLES} take "
-                    f"{float(computed):.3g} s at 1000 TFLOPS"
-                ),
-            )
-        )
+    reason = (
+        f"the mesh spreads {100 * float(io_share(FABRICS['mesh'])):.1f} % of the I/O "
+        f"bandwidth, so streaming takes {float(moved['mesh']):.3g} s instead of "
+        f"{float(moved['C']):.3g} s and the gain is at most "
+        f"{float(moved['mesh'] / moved['C']):.3f}; the printed one needs "
+        f"{float(needed):.3g} s of compute beside it, but {_SAMPLES} take "
+        f"{float(computed):.3g} s at 1000 TFLOPS"
+    )
+    out = _gains(title, moved, computed, {"C": with_c, "D": with_d}, reason)
     out.append(
         Row(
             f"{title}, the most that streaming can gain",
