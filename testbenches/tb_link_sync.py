@@ -1,6 +1,7 @@
 """Both ends of a link, restarted at random, over channels of random delay."""
 
 from collections import deque
+from typing import Any
 
 import cocotb
 from cocotb.triggers import FallingEdge, RisingEdge, Timer
@@ -16,7 +17,8 @@ class _Link:
         self.dut = dut
         self.generator = generator
         self.bench = Bench(dut)
-        self.ways = (deque(), deque())  # from end 0, from end 1: (cycle, message)
+        # From end 0, from end 1: (cycle, message).
+        self.ways: tuple[deque[Any], deque[Any]] = (deque(), deque())
         self.cycle = 0
         for end in range(2):
             for name in ("restart", "used", "received__valid", "received__payload", "send__ready"):

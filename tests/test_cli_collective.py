@@ -203,7 +203,10 @@ def test_explain(capsys):
             "--scheduler must be left",
         ),
         (["all-reduce", "8", "--group", "x"], "a group must be ranks such as '0-7'"),
-        (["all-reduce", "8", "--algorithm", "in-network"], "runs ring, direct, bidirectional-ring, not"),
+        (
+            ["all-reduce", "8", "--algorithm", "in-network"],
+            "runs ring, direct, bidirectional-ring, not",
+        ),
         (["all-reduce", "8", "--semantics", "astra-sim", "--scheduler", "themis"], "--scheduler"),
         (["all-reduce", "8", "--semantics", "astra-sim", "--algorithm", "rong"], "'rong'"),
     ],

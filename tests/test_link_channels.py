@@ -168,6 +168,10 @@ FAULTS = [
 def test_faults_are_caught(monkeypatch, part, old, new):
     name = f"Link{part.capitalize()}"
     monkeypatch.setattr(rtl.link.link, name, getattr(mutant(f"rtl.link.{part}", old, new), name))
-    with pytest.raises(SimulationError):
+
+    def both():
         run()
         run((12, 12, 12), bound=1)
+
+    with pytest.raises(SimulationError):
+        both()

@@ -20,9 +20,7 @@ def measure() -> list[Result]:
     """Goodput with 4 KiB packets, changing after every 16; cycles per second."""
     with tempfile.TemporaryDirectory() as folder:
         script = Path(folder) / "script.txt"
-        large = load(
-            ports=12, flit_bytes=64, packets=512, period=16, optimise="-O2", record=script
-        )
+        large = load(ports=12, flit_bytes=64, packets=512, period=16, optimise="-O2", record=script)
         bare = run_bare(large.model, script=script)
     larger = load(ports=16, flit_bytes=64, packets=64, period=16)
     widest = load(ports=8, flit_bytes=512, packets=64, period=16)
