@@ -12,60 +12,10 @@ from rtl.common.packet import DataType
 from sim_top.shell.control import Shell, StuckError
 from testbenches import parameters, seed
 from testbenches.ace_records import RingChunks, bounds, descriptor
+from testbenches.ace_ring_values import contributions, results
 
 _FLIT = 16
 _SOURCE, _RESULT, _WORDS = 2048, 8192, 16384
-_DTYPES: dict[DataType, np.dtype] = {
-    DataType.FP16: np.dtype("<f2"),
-    DataType.INT32: np.dtype("<i4"),
-}
-
-
-def _values(ranks: int, flits: int, data_type: DataType) -> np.ndarray:
-    """Random contributions, (ranks, elements)."""
-    generator = np.random.default_rng(seed())
-    elements = flits * _FLIT // _DTYPES[data_type].itemsize
-    if data_type is DataType.INT32:
-        return generator.integers(-(2**31), 2**31, (ranks, elements)).astype("<i4")
-    return generator.normal(0, 4, (ranks, elements)).astype("<f2")
-
-
-def _reduced(chunk: np.ndarray, ranks: int) -> np.ndarray:
-    """The sum in ring order: shard s starts at rank s + 1 and ends at rank s."""
-    flits = chunk.shape[1] * chunk.dtype.itemsize // _FLIT
-    per_flit = _FLIT // chunk.dtype.itemsize
-    edge = [b * per_flit for b in bounds(flits, ranks)]
-    out = np.empty_like(chunk[0])
-    for s in range(ranks):
-        part = slice(edge[s], edge[s + 1])
-        total = chunk[(s + 1) % ranks, part]
-        for step in range(2, ranks + 1):
-            total = chunk[(s + step) % ranks, part] + total
-        out[part] = total
-    return out
-
-
-def _expected(work: RingChunks, values: np.ndarray) -> list[np.ndarray]:
-    """Result region of every rank."""
-    per_flit = _FLIT // values.dtype.itemsize
-    edge = bounds(work.chunk_flits, work.ranks)
-    results: list[list[np.ndarray]] = [[] for _ in range(work.ranks)]
-    for chunk in range(work.chunks):
-        if work.operation == "ag":
-            parts = []
-            for rank in range(work.ranks):
-                size = work.shares(rank)[0] * per_flit
-                parts.append(values[rank, chunk * size : (chunk + 1) * size])
-            whole = np.concatenate(parts)
-        else:
-            size = work.chunk_flits * per_flit
-            whole = _reduced(values[:, chunk * size : (chunk + 1) * size], work.ranks)
-        for rank in range(work.ranks):
-            part = whole
-            if work.operation == "rs":
-                part = whole[edge[rank] * per_flit : edge[rank + 1] * per_flit]
-            results[rank].append(part)
-    return [np.concatenate(parts) for parts in results]
 
 
 def _describe(dut, ranks: int) -> str:
@@ -103,7 +53,7 @@ class _Ring:
 
     def place(self, work: RingChunks, address: int) -> np.ndarray:
         """Put descriptors and random contributions into the images; the contributions."""
-        values = _values(self.ranks, work.chunk_flits * work.chunks, DataType(work.data_type))
+        values = contributions(work, np.random.default_rng(seed()))
         for rank, image in enumerate(self.images):
             code = np.frombuffer(descriptor(work.records(rank)), dtype=np.uint8)
             raw = values[rank].view(np.uint8)
@@ -138,9 +88,9 @@ class _Ring:
     async def check(self, work: RingChunks, values: np.ndarray) -> None:
         """Compare the result region of every rank, bit for bit."""
         flits = work.chunk_flits * work.chunks
-        results = await self.shell.dump(self.everybody, first=work.result, beats=flits)
-        for rank, expected in enumerate(_expected(work, values)):
-            got = results[rank][: expected.nbytes]
+        found = await self.shell.dump(self.everybody, first=work.result, beats=flits)
+        for rank, expected in enumerate(results(work, values)):
+            got = found[rank][: expected.nbytes]
             wrong = np.flatnonzero(got != expected.view(np.uint8))
             assert wrong.size == 0, f"rank {rank}: {wrong.size} bytes differ, first at {wrong[0]}"
 
@@ -263,8 +213,8 @@ async def two_doorbells(dut):
     await t.shell.run(until=t.shell.cycle + 60 * t.ranks)
     await t.ring(1024)
     await t.complete(2)
-    for work, contributions in zip(works, values, strict=True):
-        await t.check(work, contributions)
+    for work, inputs in zip(works, values, strict=True):
+        await t.check(work, inputs)
 
 
 @cocotb.test()
