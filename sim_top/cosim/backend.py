@@ -68,6 +68,7 @@ class RtlBackend:
         self._counted = [0] * npus  # completions that the engine has counted, by rank
         self._rung = [0] * npus  # doorbells rung, by rank
         self._doorbells: deque[tuple[int, list[int]]] = deque()  # not yet: (collective, ranks)
+        self._rang_at = -1  # the cycle of the last doorbell
         self._empty: list[Completion] = []  # nothing to do: ended at once
 
     @property
@@ -104,14 +105,15 @@ class RtlBackend:
 
     async def wait(self, until: int | None) -> list[Completion]:
         """See :class:`sw_model.backend.Backend`."""
-        rung = False
         while self._doorbells and self._room(self._doorbells[0][1]):
-            if rung:  # one doorbell in a cycle
+            if self._rang_at == self.now:  # one doorbell in a cycle
+                if until is not None and until <= self.now:
+                    return []  # the others ring when they next wait
                 ended = await self._run(self.now + 1)
                 if ended:
                     return ended
+            self._rang_at = self.now
             await self._ring(*self._doorbells.popleft())
-            rung = True
         if self._empty:
             ended, self._empty = self._empty, []
             return ended
