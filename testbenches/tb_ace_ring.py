@@ -130,10 +130,11 @@ def _check_sram(work: RingChunks, rank: int, count) -> None:
     dim = count.dims[0]
     read = first + operands + stored
     back = int(dim.flits_read_back)
-    if parameters().get("read_back", False):  # a forwarding buffer that is too small
+    read_back = parameters().get("read_back", "none")  # by a forwarding buffer that is too small
+    if read_back == "some":
         assert 0 < back < forwarded * work.chunks
     else:
-        assert back == 0
+        assert back == (forwarded * work.chunks if read_back == "all" else 0)
     assert dim.flits_forwarded + back == forwarded * work.chunks
     assert count.engine.sram_reads == read * work.chunks + back
     received = int(dim.flits_received) - work.chunks * (work.ranks - 1) * (

@@ -68,7 +68,12 @@ def test_full_rate():
 @pytest.mark.parametrize("operation", ["ar", "ag"])
 def test_small_forwarding_buffer(operation):
     """What the buffer no longer holds when its turn comes is read from SRAM."""
-    _run(ring_model(forward={"ar": 8, "ag": 32}[operation]), 4, operation=operation, read_back=True)
+    _run(
+        ring_model(forward=8),
+        4,
+        operation=operation,
+        read_back={"ar": "some", "ag": "all"}[operation],
+    )
 
 
 @pytest.mark.parametrize("buffers", [(8, 8), (2, 1)])
