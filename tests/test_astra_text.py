@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import re
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -293,9 +294,29 @@ def test_fractions_of_a_nanosecond_cannot_be_written() -> None:
         astra_text.format_text(scaled)
 
 
+def test_a_collective_that_the_format_does_not_have():
+    workload = astra_text.parse(text(LAYER))
+    (layer,) = workload.layers
+    layer = replace(layer, forward=Communication(Operation.BROADCAST, 8))
+    message = (
+        "collectives of layer 'conv1' must be of NONE, ALLREDUCE, REDUCESCATTER, ALLGATHER, "
+        "ALLTOALL to be written, not broadcast"
+    )
+    with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
+        astra_text.format_text(replace(workload, layers=(layer,)))
+
+
 _counts = st.integers(0, LARGEST_TIME_NS)
+#: All that the format has.
+_COLLECTIVES = (
+    None,
+    Operation.ALL_REDUCE,
+    Operation.REDUCE_SCATTER,
+    Operation.ALL_GATHER,
+    Operation.ALL_TO_ALL,
+)
 _communications = st.builds(
-    Communication, st.sampled_from([None, *Operation]), st.integers(0, LARGEST_SIZE)
+    Communication, st.sampled_from(_COLLECTIVES), st.integers(0, LARGEST_SIZE)
 )
 _names = st.text("abcXYZ019_.-", min_size=1, max_size=8).filter(
     lambda name: name not in Mode.__members__

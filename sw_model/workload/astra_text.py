@@ -360,7 +360,7 @@ def format_text(workload: Workload) -> str:
         ):
             words += [
                 _whole_ns(layer, nanoseconds),
-                _COLLECTIVE_NAMES[communication.operation],
+                _collective_name(layer, communication),
                 communication.bytes,
             ]
         words.append(_whole_ns(layer, layer.update_ns))
@@ -368,6 +368,17 @@ def format_text(workload: Workload) -> str:
             words.append(layer.parallelism.value)
         lines.append("\t".join(str(word) for word in words))
     return "\n".join(lines) + "\n"
+
+
+def _collective_name(layer: Layer, communication: Communication) -> str:
+    name = _COLLECTIVE_NAMES.get(communication.operation)
+    if name is None:
+        assert communication.operation is not None
+        raise ValueError(
+            f"collectives of layer {layer.name!r} must be of {', '.join(_COLLECTIVES)} to be "
+            f"written, not {communication.operation.value}"
+        )
+    return name
 
 
 def _whole_ns(layer: Layer, nanoseconds: object) -> int:
