@@ -332,15 +332,19 @@ def _names(key: str, text: str) -> tuple[DataType | Operator | TrafficClass, ...
     return tuple(member for name, member in known.items() if name in names)
 
 
+def _text(top: str, settings: Settings) -> str:
+    component = TOPS[top].build(settings)
+    ports = field_ports(component) if isinstance(component, AceAxi) else None
+    return portable(emit_systemverilog(component, name=top, ports=ports))
+
+
 def _built(top: str, settings: Settings) -> str:
     """The SystemVerilog. What was built before a part refused its parameters stays unused, of
     course, and nothing is said about that."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UnusedElaboratable)
         try:
-            component = TOPS[top].build(settings)
-            ports = field_ports(component) if isinstance(component, AceAxi) else None
-            return portable(emit_systemverilog(component, name=top, ports=ports))
+            return _text(top, settings)
         except ValueError as error:
             reason = str(error)
         gc.collect()  # Amaranth warns when the parts go: now, not later
