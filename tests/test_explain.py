@@ -33,7 +33,7 @@ def test_why_direct_beats_ring_on_a_switch(folder, antiphon):
         assert phase["latency_ns"] == 7 * STEP
         assert phase["transfer_ns"] == pytest.approx(7 * 2**17 / phase["usable_gb_per_s"])
         assert phase["time_ns"] == pytest.approx(phase["transfer_ns"] + phase["latency_ns"])
-    assert found["reasons"][1] == (
+    assert found["reasons"][2] == (
         "dim 1 (Switch of 8, ring is used), reduce-scatter: direct beats ring by 3.000 us: both "
         "hold the port for 17.090 us; direct waits for 1 step, ring for 7 steps of 500 ns (direct "
         "sends to all peers at once, which a switch lets through side by side)"
