@@ -372,7 +372,7 @@ def test_cosim(folder, antiphon, monkeypatch) -> None:
             scale=experiment.cosim.scale,
             tlm=(run("tlm"),),
             rtl=(run("rtl"),),
-            crosscheck=Crosscheck((CrosscheckCase("a", True, True, 100, 101),), 0.05),
+            crosscheck=Crosscheck((CrosscheckCase("a", True, True, 200, 201),), 0.05),
             cycles_simulated=600,
             seconds=1.5,
         )
@@ -381,7 +381,7 @@ def test_cosim(folder, antiphon, monkeypatch) -> None:
     put(monkeypatch, "sim_top.cosim.run", run_cosim=run_cosim)
     status, out, _ = antiphon("cosim", "e.yaml", "--scale", "1/8", "--output", "out")
     assert status == 0
-    assert "1 cases, error at most 1.00%" in out
+    assert "1 cases, error at most 0.50%" in out
     assert "1,000 cycles, 600 of them simulated in 1.5 s" in out
     assert sorted(path.name for path in (folder / "out").iterdir()) == [
         "e.json",

@@ -6,7 +6,7 @@ from math import isfinite
 from statistics import fmean
 from typing import Any
 
-from sw_model.results import CosimResult, Crosscheck, RunResult, to_ns
+from sw_model.results import CosimResult, Crosscheck, CrosscheckCase, RunResult, to_ns
 from sw_model.schedule.joint_bound import NO_BOUND
 
 __all__ = ["cosim_json", "crosscheck_json", "run_json"]
@@ -72,23 +72,30 @@ def run_json(run: RunResult) -> dict[str, Any]:
 
 def crosscheck_json(crosscheck: Crosscheck) -> dict[str, Any]:
     """Of the cross-check; ``error`` is relative and signed, negative where the TLM is faster, and
-    null where the RTL took no time at all and the TLM did."""
+    null where the RTL took no time at all and the TLM did. ``stalled`` are the cases in which
+    memories refuse at random: right in data and counters, but their durations are not compared."""
     return {
         "ok": crosscheck.ok,
         "bound": crosscheck.bound,
+        "slack_cycles": crosscheck.slack,
+        "mean_bound": crosscheck.mean_bound,
         "max_error": _finite(crosscheck.max_error),
         "mean_error": _finite(crosscheck.mean_error),
         "cases": [
-            {
-                "name": case.name,
-                "data_ok": case.data_ok,
-                "counters_ok": case.counters_ok,
-                "rtl_cycles": case.rtl_cycles,
-                "tlm_cycles": case.tlm_cycles,
-                "error": _finite(case.error),
-            }
-            for case in crosscheck.cases
+            {**_case(case), "tlm_cycles": case.tlm_cycles, "error": _finite(case.error)}
+            for case in crosscheck.timed
         ],
+        "stalled": [_case(case) for case in crosscheck.cases if not case.timed],
+    }
+
+
+def _case(case: CrosscheckCase) -> dict[str, Any]:
+    return {
+        "name": case.name,
+        "data_ok": case.data_ok,
+        "counters_ok": case.counters_ok,
+        "rtl_cycles": case.rtl_cycles,
+        "notes": list(case.notes),
     }
 
 

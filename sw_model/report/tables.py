@@ -135,14 +135,14 @@ def layers_table(title: str, run: RunResult, *, rows: int = 8) -> Table:
 def crosscheck_table(crosscheck: Crosscheck, *, rows: int | None = None) -> Table:
     """Case by case; with ``rows`` every case that fails, then the largest errors, and a line for
     the rest."""
-    bound = f"{crosscheck.bound:.0%}"
+    bound = f"{crosscheck.bound:.0%} or {crosscheck.slack}"
     table = _table(
         f"RTL against TLM (data bit for bit, counters exactly, cycles within {bound})",
         "case", "data", "counters", "RTL cycles", "TLM cycles", "error",
     )  # fmt: skip
     cases = list(crosscheck.cases)
     if rows is not None and len(cases) > rows:
-        cases.sort(key=lambda case: (crosscheck.passes(case), -abs(case.error)))
+        cases.sort(key=lambda c: (crosscheck.passes(c), -c.timed * abs(c.error)))
         failing = sum(not crosscheck.passes(case) for case in cases)
         cases = cases[: max(rows, failing)]
     for case in cases:
@@ -153,7 +153,7 @@ def crosscheck_table(crosscheck: Crosscheck, *, rows: int | None = None) -> Tabl
             "ok" if case.counters_ok else "WRONG",
             f"{case.rtl_cycles:,}",
             f"{case.tlm_cycles:,}",
-            f"{case.error:+.2%}",
+            f"{case.error:+.2%}" if case.timed else "stalls",
             style=style,
         )
         for note in case.notes:
