@@ -14,6 +14,19 @@ from sw_model.platform import Platform
 
 __all__ = ["MemoryMap", "Region", "Regions", "payload"]
 
+_ONE_IN = 64
+"""Of so many elements, one is of any bits at all, or special."""
+
+_SPECIAL = np.array(
+    [
+        sign | size
+        for sign in (0, 0x8000)
+        for size in (0, 1, 0x03FF, 0x0400, 0x7BFF, 0x7C00, 0x7C01, 0x7E00)
+    ],
+    dtype=np.uint16,
+)
+"""FP16: zero, the subnormal and normal ends, infinity, signalling and quiet NaN; both signs."""
+
 
 @dataclass(frozen=True)
 class Region:
@@ -80,7 +93,8 @@ def payload(collective: Collective, *, seed: int, number: int, rank: int) -> NDA
     """Random elements for one rank's source buffer, as the storage type of the data type.
 
     Floating-point values are uniform over sign, mantissa and the exponents around 1, so that sums
-    round, cancel and sometimes go subnormal; there are no NaNs. Integers are uniform.
+    round, cancel and sometimes go subnormal. One element in 64 or so is any value instead, or one
+    of the special ones: zeros, subnormals, the largest, infinities, NaNs. Integers are uniform.
 
     Raises
     ------
@@ -91,7 +105,10 @@ def payload(collective: Collective, *, seed: int, number: int, rank: int) -> NDA
     if collective.data_type == "fp16":
         bits = generator.integers(0, 1 << 16, collective.elements, dtype=np.uint16)
         exponent = (bits >> 10) % 12 + 6
-        return ((bits & 0x83FF) | (exponent << 10).astype(np.uint16)).view(np.float16)
+        near_one = (bits & 0x83FF) | (exponent << 10).astype(np.uint16)
+        kind = generator.integers(0, 2 * _ONE_IN, collective.elements)
+        near_or_any = np.where(kind == 0, bits, near_one)
+        return np.where(kind == 1, _SPECIAL[bits % len(_SPECIAL)], near_or_any).view(np.float16)
     if collective.data_type == "int32":
         return generator.integers(-(2**31), 2**31, collective.elements, dtype=np.int32)
     raise ValueError(

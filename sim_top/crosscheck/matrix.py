@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
-from math import prod
+from math import exp, log, prod
 
 from sw_model.collective.plan import Collective, Operation
 from sw_model.platform import EngineParameters, MemoryParameters, Partition, Platform
@@ -16,6 +16,8 @@ from sw_model.topology import Dim, DimKind, Topology
 __all__ = ["Case", "Setting", "matrix"]
 
 _GB_PER_S = 10**9
+_WORDS = 1 << 20
+"""Flits of each memory inside the simulation: 16 MiB, for a source and a result of 4 MiB."""
 
 
 @dataclass(frozen=True)
@@ -61,34 +63,75 @@ def _platform(*dims: tuple[DimKind, int, int, int]) -> Platform:
     return Platform.from_topology(topology, engine=engine, memory=memory)
 
 
-def _collectives(platform: Platform, seed: int, count: int) -> tuple[Collective, ...]:
+_OPERATIONS = (Operation.ALL_REDUCE, Operation.REDUCE_SCATTER, Operation.ALL_GATHER)
+
+
+def _collective(
+    platform: Platform, operation: Operation, elements: int, data_type: str, dims: tuple[int, ...]
+) -> Collective:
+    """One of about ``elements``: a block of a reduce-scatter or all-gather is whole flits on the
+    RTL."""
+    if operation is not Operation.ALL_REDUCE:
+        group = prod(platform.topology.dims[dim].size for dim in dims)
+        flit = platform.engine.flit_bytes // (2 if data_type == "fp16" else 4)
+        block = max(1, elements // group // flit) * flit
+        elements = block * group if operation is Operation.REDUCE_SCATTER else block
+    on = "".join(f" dim {dim + 1}" for dim in dims)
+    part = f" on{on}" if len(dims) < len(platform.topology.dims) else ""
+    return Collective(
+        operation=operation,
+        elements=elements,
+        data_type=data_type,
+        dims=dims,
+        name=f"{operation.value} {data_type} x {elements}{part}",
+    )
+
+
+def _corners(platform: Platform, seed: int, count: int) -> tuple[Collective, ...]:
     """All three operations on one element, odd sizes and whole chunks; both data types."""
     generator = random.Random(seed)
-    group = prod(dim.size for dim in platform.topology.dims)
     dims = tuple(range(len(platform.topology.dims)))
+    group = prod(dim.size for dim in platform.topology.dims)
     sizes = [1, group * 8, 1000, 4096, generator.randrange(1, 20_000), 24_576]
+    return tuple(
+        _collective(
+            platform,
+            _OPERATIONS[number % 3],
+            sizes[number // 3 % len(sizes)],
+            ("fp16", "int32")[number // 3 % 2],
+            dims,
+        )
+        for number in range(count)
+    )
+
+
+def _drawn(platform: Platform, seed: int, count: int) -> tuple[Collective, ...]:
+    """Operations, sizes (1 to 60,000 elements, log-uniform), data types and dims at random; all
+    dims and any subset of them in turn."""
+    generator = random.Random(seed)
+    every = tuple(range(len(platform.topology.dims)))
     out = []
     for number in range(count):
-        data_type = ("fp16", "int32")[number // 3 % 2]
-        operation = (Operation.ALL_REDUCE, Operation.REDUCE_SCATTER, Operation.ALL_GATHER)[
-            number % 3
-        ]
-        elements = sizes[number // 3 % len(sizes)]
-        if operation is not Operation.ALL_REDUCE:
-            # A block is whole flits on the RTL.
-            flit = platform.engine.flit_bytes // (2 if data_type == "fp16" else 4)
-            block = max(1, elements // group // flit) * flit
-            elements = block * group if operation is Operation.REDUCE_SCATTER else block
+        some = tuple(sorted(generator.sample(every, generator.randint(1, len(every)))))
         out.append(
-            Collective(
-                operation=operation,
-                elements=elements,
-                data_type=data_type,
-                dims=dims,
-                name=f"{operation.value} {data_type} x {elements}",
+            _collective(
+                platform,
+                generator.choice(_OPERATIONS),
+                round(exp(generator.uniform(0, log(60_000)))),
+                generator.choice(("fp16", "int32")),
+                some if number % 2 else every,
             )
         )
     return tuple(out)
+
+
+def _large(platform: Platform) -> tuple[Collective, ...]:
+    """An all-reduce of 1 MiB, and one of 4 MiB."""
+    dims = tuple(range(len(platform.topology.dims)))
+    return tuple(
+        _collective(platform, Operation.ALL_REDUCE, size, data_type, dims)
+        for size, data_type in ((1 << 19, "fp16"), (1 << 20, "int32"))
+    )
 
 
 _RING, _FRED = DimKind.RING, DimKind.FRED
@@ -101,11 +144,20 @@ _OTHERS = (
     ("ring 3 x fred 5", ((_RING, 3, 12, 50), (_FRED, 5, 20, 16))),
     ("fred 3 x fred 2", ((_FRED, 3, 20, 16), (_FRED, 2, 5, 16))),
     ("ring 2 x ring 2 x fred 2", ((_RING, 2, 20, 8), (_RING, 2, 15, 16), (_FRED, 2, 10, 24))),
+    ("ring 4 x ring 2 x ring 2", ((_RING, 4, 20, 16), (_RING, 2, 10, 80), (_RING, 2, 10, 80))),
+    ("ring 4 x fred 4, far", ((_RING, 4, 20, 200), (_FRED, 4, 15, 400))),
+    ("fred 12", ((_FRED, 12, 20, 24),)),
 )
-_SCHEDULES = (
+_LARGE = ("ring 4", "fred 4", "ring 4 x fred 4")
+_QUICK = (
     ("baseline", ScheduleOptions("baseline", "fifo", 8)),
     ("themis fifo", ScheduleOptions("themis", "fifo", 4)),
     ("themis scf", ScheduleOptions("themis", "scf", 16)),
+)
+_FULL = (
+    *_QUICK,
+    ("balanced", ScheduleOptions("balanced", "scf", 8)),
+    ("one chunk", ScheduleOptions("baseline", "fifo", 1)),
 )
 
 
@@ -120,12 +172,18 @@ def matrix(name: str) -> Iterator[Case]:
     if name not in ("quick", "full"):
         raise ValueError(f"the matrix must be 'quick' or 'full', not {name!r}")
     full = name == "full"
-    platforms = (_MAIN, *_OTHERS) if full else (_MAIN,)
-    for place, (label, dims) in enumerate(platforms):
+    for place, (label, dims) in enumerate((_MAIN, *_OTHERS) if full else (_MAIN,)):
         platform = _platform(*dims)
-        for number, (schedule_name, schedule) in enumerate(_SCHEDULES):
+        for number, (schedule_name, schedule) in enumerate(_FULL if full else _QUICK):
             setting = Setting(f"{label}, {schedule_name}", platform, schedule)
-            count = 36 if full else 12
-            yield Case(setting, _collectives(platform, 100 * place + number, count))
-        stalled = Setting(f"{label}, themis scf, memory stalls", platform, schedule, stalls=64)
-        yield Case(stalled, _collectives(platform, 100 * place + 99, 9 if full else 3))
+            seed = 100 * place + number
+            collectives = _corners(platform, seed, 12)
+            if full:
+                collectives += _drawn(platform, seed, 8)
+            yield Case(setting, collectives)
+        scf = dict(_QUICK)["themis scf"]
+        stalled = Setting(f"{label}, themis scf, memory stalls", platform, scf, stalls=64)
+        yield Case(stalled, _corners(platform, 100 * place + 99, 9 if full else 3))
+        if full and label in _LARGE:
+            large = replace(platform, memory=replace(platform.memory, words=_WORDS))
+            yield Case(Setting(f"{label}, themis scf, large", large, scf), _large(large))
