@@ -106,6 +106,8 @@ class CommandUnit(wiring.Component):
         for dim in range(self.dims):
             m.d.comb += [
                 self.op[dim].payload.eq(view(Op)),
+                self.tx_program[dim].port.eq(program.port),
+                self.rx_program[dim].port.eq(program.port),
                 self.tx_program[dim].index.eq(program.index),
                 self.tx_program[dim].step.eq(program.step),
                 self.rx_program[dim].index.eq(program.index),

@@ -18,7 +18,9 @@ __all__ = [
     "StartEvent",
     "WrittenEvent",
     "context_bits",
+    "has_written",
     "oldest_first",
+    "progress_layout",
 ]  # fmt: skip
 
 
@@ -47,6 +49,19 @@ class Progress(data.Struct):
 def context_bits(contexts: int) -> int:
     """Bits of a context's number."""
     return (contexts - 1).bit_length()
+
+
+def progress_layout(contexts: int, ports: int) -> data.ArrayLayout:
+    """What ops have received, by port and context. The messages of one port come in the order of
+    its steps."""
+    return data.ArrayLayout(data.ArrayLayout(Progress, contexts), ports)
+
+
+def has_written(progress, *, port, context, after, whole, index):
+    """Whether flit ``index`` of receive step ``after`` of a port was written, or with ``whole``
+    all of them."""
+    now = progress[port][context]
+    return (now.steps > after) | ((now.steps == after) & ~whole & (now.flits > index))
 
 
 class ContextLookup(wiring.Signature):
@@ -105,6 +120,7 @@ class Contexts(wiring.Component):
     Parameters
     ----------
     contexts : a power of two, at most 128
+    ports : of the dim
 
     Members
     -------
@@ -115,17 +131,18 @@ class Contexts(wiring.Component):
         Raised together when an op ends, for its destination and its source.
     start : Out(StartEvent)
         Also the moment at which the op is granted to the peer that sends to it.
-    lookup : In(ContextLookup) × 2
-        For the transmitter and the receiver.
-    sent : In(SentEvent)
-    written : In(WrittenEvent)
+    lookup : In(ContextLookup) × 2 ports
+        For the transmitters and the receivers.
+    sent : In(SentEvent) × ports
+    written : In(WrittenEvent) × ports
     query : Out(CollectiveQuery)
     busy : Out(contexts)
     void : Out(contexts)
         The op's collective had been given up when the op started.
     numbers : Out(array of 16 bits)
         Number of the op in each context.
-    progress : Out(array of Progress)
+    progress : Out(array of arrays of Progress)
+        By port and context.
     next : Out(context)
         The context of the next op to start; going up from it, cyclically, contexts are in the
         order in which their ops started.
@@ -138,8 +155,8 @@ class Contexts(wiring.Component):
     -----
     At most one op starts and one ends per cycle. Counts raised in cycle t end an op in t + 1, its
     context and buffers are free in t + 2. Messages of one op are counted in any order;
-    ``progress.flits`` has a meaning only while they arrive in step order, one after another, as
-    in every program that chases.
+    ``progress`` has a meaning only while those of a port arrive in step order, one after another,
+    as in every program that chases.
 
     Raises
     ------
@@ -147,10 +164,11 @@ class Contexts(wiring.Component):
         ``contexts must be a power of two of at most 128, not ...``
     """
 
-    def __init__(self, *, contexts: int):
+    def __init__(self, *, contexts: int, ports: int = 1):
         if not isinstance(contexts, int) or not 1 <= contexts <= 128 or contexts & (contexts - 1):
             raise ValueError(f"contexts must be a power of two of at most 128, not {contexts!r}")
         self.contexts = contexts
+        self.ports = ports
         super().__init__(
             {
                 "op": In(stream.Signature(Op)),
@@ -159,14 +177,14 @@ class Contexts(wiring.Component):
                 "fill": Out(BufferEvent()),
                 "release": Out(BufferEvent()),
                 "start": Out(StartEvent(contexts=contexts)),
-                "lookup": In(ContextLookup(contexts=contexts)).array(2),
-                "sent": In(SentEvent(contexts=contexts)),
-                "written": In(WrittenEvent(contexts=contexts)),
+                "lookup": In(ContextLookup(contexts=contexts)).array(2 * ports),
+                "sent": In(SentEvent(contexts=contexts)).array(ports),
+                "written": In(WrittenEvent(contexts=contexts)).array(ports),
                 "query": Out(CollectiveQuery()),
                 "busy": Out(contexts),
                 "void": Out(contexts),
                 "numbers": Out(data.ArrayLayout(unsigned(16), contexts)),
-                "progress": Out(data.ArrayLayout(Progress, contexts)),
+                "progress": Out(progress_layout(contexts, ports)),
                 "next": Out(context_bits(contexts)),
                 "oldest": Out(context_bits(contexts)),
                 "status": Out(DimStatus),
@@ -183,6 +201,7 @@ class Contexts(wiring.Component):
         to_send = Signal(counts)
         to_receive = Signal(counts)
         sent = Signal(counts)
+        received = Signal(counts)
 
         # Start.
         op = self.op.payload
@@ -217,18 +236,20 @@ class Contexts(wiring.Component):
                 to_send[self.next].eq(op.tx_count),
                 to_receive[self.next].eq(op.rx_count),
                 sent[self.next].eq(0),
-                self.progress[self.next].eq(0),
+                received[self.next].eq(0),
+                *(self.progress[port][self.next].eq(0) for port in range(self.ports)),
             ]
 
         # Progress.
-        with m.If(self.sent.valid):
-            m.d.sync += sent[self.sent.context].eq(sent[self.sent.context] + 1)
-        with m.If(self.written.valid):
-            now = self.progress[self.written.context]
-            with m.If(self.written.last):
-                m.d.sync += [now.steps.eq(now.steps + 1), now.flits.eq(0)]
-            with m.Else():
-                m.d.sync += now.flits.eq(now.flits + 1)
+        self._count(m, sent, [(event.valid, event.context) for event in self.sent])
+        self._count(m, received, [(e.valid & e.last, e.context) for e in self.written])
+        for port, written in enumerate(self.written):
+            with m.If(written.valid):
+                now = self.progress[port][written.context]
+                with m.If(written.last):
+                    m.d.sync += [now.steps.eq(now.steps + 1), now.flits.eq(0)]
+                with m.Else():
+                    m.d.sync += now.flits.eq(now.flits + 1)
 
         # End.
         complete = Signal(self.contexts)
@@ -238,7 +259,7 @@ class Contexts(wiring.Component):
             m.d.comb += complete[context].eq(
                 self.busy[context]
                 & (sent[context] == to_send[context])
-                & (self.progress[context].steps == to_receive[context])
+                & (received[context] == to_receive[context])
             )
         for context in reversed(range(self.contexts)):
             with m.If(complete[context]):
@@ -276,7 +297,7 @@ class Contexts(wiring.Component):
             self.status.op.eq(Mux(running, status_read.data.number, number)),
             self.status.collective.eq(Mux(running, status_read.data.collective, 0)),
             self.status.sent.eq(Mux(running, sent[oldest], 0)),
-            self.status.received.eq(Mux(running, self.progress[oldest].steps, 0)),
+            self.status.received.eq(Mux(running, received[oldest], 0)),
             self.status.queued.eq(self.op.valid),
         ]
         with m.If(running & (sent[oldest] == to_send[oldest])):
@@ -289,6 +310,18 @@ class Contexts(wiring.Component):
             with m.Elif(~self.freed.ok):
                 m.d.comb += self.status.start_cause.eq(WaitCause.DESTINATION)
         return m
+
+    def _count(self, m, counts, events):
+        """Add the events of all ports, each (valid, context), to the counts of their contexts."""
+        if self.ports == 1:
+            ((valid, context),) = events
+            with m.If(valid):
+                m.d.sync += counts[context].eq(counts[context] + 1)
+            return
+        for number in range(self.contexts):
+            here = [valid & (context == number) for valid, context in events]
+            with m.If(Cat(here).any()):
+                m.d.sync += counts[number].eq(counts[number] + sum(here))
 
 
 def oldest_first(m, mask, oldest, *, name):

@@ -13,6 +13,8 @@ import enum
 from amaranth.lib import data
 
 __all__ = [
+    "MAX_PORTS",
+    "PORT_BITS",
     "RECORD_BYTES",
     "Begin",
     "CollectiveKind",
@@ -26,6 +28,11 @@ __all__ = [
 ]
 
 RECORD_BYTES = 32
+
+MAX_PORTS = 7
+"""Ports of a dim: an op record has a number of send steps for each."""
+
+PORT_BITS = 3
 
 
 class RecordKind(enum.IntEnum):
@@ -61,11 +68,14 @@ class TxStep(data.Struct):
     offset : first flit, within that buffer
     length : flits, at least 1
     last_bytes : bytes valid in the last flit, 1 to flit_bytes
-    chase : send only what receive step ``after`` of the same op has already written
-    after : index of that receive step
+    chase : send only what receive step ``after`` of the same op has already written: flit i
+        follows flit i
+    whole : with ``chase``: begin when that receive step has ended
+    after, after_port : index of that receive step among those of a port, and the port
     copy : also write what is sent to the destination buffer, at ``copy_offset``
     copy_offset : first flit written there
-    step : index of the receive step at the receiver
+    local : nothing goes to the link: with ``copy`` a move within the SRAM, without it only a wait
+    step : index of the receive step at the receiver, among those of its port
     configuration : configuration index in the header (FRED dims)
     """
 
@@ -74,9 +84,12 @@ class TxStep(data.Struct):
     length: 16
     last_bytes: 8
     chase: 1
+    whole: 1
     after: 8
+    after_port: PORT_BITS
     copy: 1
     copy_offset: 16
+    local: 1
     step: 8
     configuration: 12
 
@@ -91,6 +104,9 @@ class RxStep(data.Struct):
     offset : first flit of the operand in the source buffer
     write_offset : first flit written, in the buffer chosen by ``into_destination``
     length : flits, at least 1
+    chase : take only what receive step ``after`` of the same op, at port ``after_port``, has
+        already written: flit i follows flit i
+    whole : with ``chase``: take the first flit when that step has ended
     """
 
     reduce: 1
@@ -98,16 +114,21 @@ class RxStep(data.Struct):
     offset: 16
     write_offset: 16
     length: 16
+    chase: 1
+    whole: 1
+    after: 8
+    after_port: PORT_BITS
 
 
 class Program(data.Struct):
-    """Record that writes one step into a dim's program memory."""
+    """Record that writes one step into a program memory of a dim's port."""
 
     kind: 4
     dim: 4
     receive: 1  # 1: ``step`` holds an RxStep for the receive program memory, 0: a TxStep
     index: 12
     step: 128
+    port: PORT_BITS
 
 
 class Begin(data.Struct):
@@ -160,6 +181,10 @@ class Op(data.Struct):
 
     It starts when it is next on its dim, a context is free, ``source`` has been filled in
     ``source_epoch`` and ``destination`` has been released up to ``destination_epoch``.
+
+    Its programs begin at ``tx_program`` and ``rx_program`` in the program memories of every port.
+    ``tx_count`` and ``rx_count`` are the steps of all ports together; on a dim of several ports
+    ``port_counts`` are the send steps of each.
     """
 
     kind: 4
@@ -178,6 +203,7 @@ class Op(data.Struct):
     destination: 8
     destination_epoch: 8
     destination_address: 20
+    port_counts: data.ArrayLayout(8, MAX_PORTS)
 
 
 class Store(data.Struct):

@@ -5,22 +5,24 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 
-from rtl.common.packet import DataType, Operator, flit_layout
+from rtl.ace.layouts import MAX_PORTS
+from rtl.common.packet import DataType, Operator, TrafficClass, flit_layout
 
 __all__ = ["AceParameters", "DimParameters", "check_positive", "check_power_of_two"]
 
 
 @dataclass(frozen=True)
 class DimParameters:
-    """The port of one dim.
+    """The ports of one dim.
 
     Parameters
     ----------
     grants : the receiver grants each op to the sender (Ring); else a network in between holds
         what comes early (Fred)
-    rate : flits per cycle of the outgoing link, exact, at most 1
+    rate : flits per cycle of each outgoing link, exact, at most 1
     credits : flits that the other end of the outgoing link buffers
     depth : flits that this end of the incoming link buffers
+    ports : links out, and as many in; several only with grants
 
     Raises
     ------
@@ -32,12 +34,17 @@ class DimParameters:
     rate: Fraction = Fraction(1)
     credits: int = 64
     depth: int = 64
+    ports: int = 1
 
     def __post_init__(self) -> None:
         if not isinstance(self.rate, int | Fraction) or not 0 < self.rate <= 1:
             raise ValueError(f"rate must be a Fraction above 0 and at most 1, not {self.rate!r}")
         for name in ("credits", "depth"):
             check_positive(name, getattr(self, name))
+        if not isinstance(self.ports, int) or not 1 <= self.ports <= MAX_PORTS:
+            raise ValueError(f"ports must be an integer in 1..{MAX_PORTS}, not {self.ports!r}")
+        if self.ports > 1 and not self.grants:
+            raise ValueError(f"a dim without grants must have one port, not {self.ports!r}")
 
 
 @dataclass(frozen=True)
@@ -50,8 +57,10 @@ class AceParameters:
         16..128
     dims : one :class:`DimParameters` per dim
     sram_flits, sram_banks : capacity, and banks (a power of two) it is spread over
-    buffers : buffers that the SRAM is cut into by the planner, 1 to 256
-    contexts : FSM contexts of each dim, a power of two
+    buffers : buffers that the SRAM is cut into by the planner, for each class, 1 to 256
+    contexts : FSM contexts of each class on each dim, a power of two
+    classes : the classes of data that have contexts, buffers, grants and a channel of their own, in
+        falling priority; None for one of everything, which they share
     forward_flits : received flits that each dim keeps beside the SRAM for its transmitter, a power
         of two of at least 2
     packet_bytes : largest payload of a packet, a multiple of ``flit_bytes`` below 65536
@@ -65,7 +74,7 @@ class AceParameters:
     write_beats : payload beats written and not yet acknowledged
     data_types, operators : what the reduction unit is built for
     adder_depth : pipeline stages of the reduction unit
-    collectives : collectives with a BEGIN record that may be at work at once, 1 to 64
+    collectives : collectives of each class with a BEGIN record that may be at work at once, 1 to 64
     regions : memory regions that may be registered, 1 to 15
 
     Raises
@@ -80,6 +89,7 @@ class AceParameters:
     buffers: int
     sram_banks: int = 16
     contexts: int = 4
+    classes: tuple[TrafficClass, ...] | None = None
     forward_flits: int = 256
     packet_bytes: int = 4096
     program_steps: int = 256
@@ -113,6 +123,13 @@ class AceParameters:
             "adder_depth",
         ):
             check_positive(name, getattr(self, name))
+        own = self.classes
+        if own is not None and (
+            not own or list(own) != sorted(set(own)) or TrafficClass.CONTROL in own
+        ):
+            raise ValueError(
+                f"classes must be classes of data in falling priority, or None, not {own!r}"
+            )
         for name in ("contexts", "sram_banks", "forward_flits"):
             check_power_of_two(name, getattr(self, name))
         if self.forward_flits < 2:
@@ -149,6 +166,17 @@ class AceParameters:
                 f"descriptor_window must be at least {2 * self.descriptor_burst} records, "
                 f"not {self.descriptor_window!r}"
             )
+
+    @property
+    def lanes(self) -> int:
+        """How many classes have a lane of the engine, 1 to 3: everything that one class could hold
+        while another waits for it (docs/ace.md, *Classes*)."""
+        return 1 if self.classes is None else len(self.classes)
+
+    @property
+    def first_ports(self) -> tuple[int, ...]:
+        """Of every dim, the number of its first port, counted over all dims; and the end."""
+        return tuple(sum(dim.ports for dim in self.dims[:d]) for d in range(len(self.dims) + 1))
 
     @property
     def address_bits(self) -> int:

@@ -7,9 +7,16 @@ from amaranth.lib import data, memory, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from rtl.ace.collective_table import CollectiveMark
-from rtl.ace.contexts import ClosingEvent, ContextLookup, WrittenEvent, context_bits
+from rtl.ace.contexts import (
+    ClosingEvent,
+    ContextLookup,
+    WrittenEvent,
+    context_bits,
+    has_written,
+    progress_layout,
+)
 from rtl.ace.forward_buffer import ReceivedWrite
-from rtl.ace.layouts import RxStep
+from rtl.ace.layouts import PORT_BITS, RxStep
 from rtl.ace.parameters import check_positive, check_power_of_two
 from rtl.ace.sram import SramReadSignature, SramWriteSignature
 from rtl.ace.sram_reader import SramReader
@@ -29,25 +36,30 @@ class RxUnit(wiring.Component):
     the local flit is combined with it (``operator(local, received)``). All payload flits pass the
     same stages, so they are written in order of arrival. A void message, a header alone, passes
     them as one entry that writes nothing. Of an op that started when its collective had been given
-    up nothing is written at all: its steps may be wrong.
+    up nothing is written at all: its steps may be wrong. A step that chases takes flit i when flit
+    i of another step was written, which may have come in at another port: so sums of what comes
+    from several peers are in the order of the plan.
 
     Parameters
     ----------
     flit_bytes, address_bits : of flits, and of the SRAM
     contexts : a power of two
     program_steps : size of the receive program memory
+    ports : of the dim
     data_types, operators, adder_depth : of the reduction unit
 
     Members
     -------
     i : In(stream of flit)
-        Refused only in collisions on an SRAM bank, and in front of a header whose op has not
-        started here; a Ring never sends such a header, because ops are granted.
+        Refused only in collisions on an SRAM bank, in front of a header whose op has not started
+        here (never where ops are granted), and in front of a flit whose step chases.
     lookup : Out(ContextLookup)
     busy : In(contexts)
         The context runs an op.
     void : In(contexts)
         Of that op nothing is written.
+    progress : In(array of arrays of Progress)
+        Of all ports of the dim.
     program : In(ProgramWrite)
     read : Out(SramReadSignature)
         Operands.
@@ -62,6 +74,8 @@ class RxUnit(wiring.Component):
         The header of a message's last packet was taken.
     early : Out(1)
         A header stands at ``i`` whose op has not started.
+    behind : Out(1)
+        A flit waits for the one that it follows.
 
     Notes
     -----
@@ -81,6 +95,7 @@ class RxUnit(wiring.Component):
         data_types: Iterable[DataType],
         operators: Iterable[Operator],
         adder_depth: int,
+        ports: int = 1,
     ):
         check_power_of_two("contexts", contexts)
         check_positive("program_steps", program_steps)
@@ -92,6 +107,7 @@ class RxUnit(wiring.Component):
         self.data_types = frozenset(data_types)
         self.operators = frozenset(operators)
         self.adder_depth = adder_depth
+        self.ports = ports
         sram = {"address_bits": address_bits, "flit_bytes": flit_bytes}
         super().__init__(
             {
@@ -99,6 +115,7 @@ class RxUnit(wiring.Component):
                 "lookup": Out(ContextLookup(contexts=contexts)),
                 "busy": In(contexts),
                 "void": In(contexts),
+                "progress": In(progress_layout(contexts, ports)),
                 "program": In(ProgramWrite(step=RxStep)),
                 "read": Out(SramReadSignature(**sram)),
                 "write": Out(SramWriteSignature(**sram)),
@@ -108,6 +125,7 @@ class RxUnit(wiring.Component):
                 "reduced": Out(1),
                 "closing": Out(ClosingEvent(contexts=contexts)),
                 "early": Out(1),
+                "behind": Out(1),
             }
         )
 
@@ -176,6 +194,11 @@ class RxUnit(wiring.Component):
         destination = Signal(self.address_bits)
         place = token.payload.tag
         placed = Signal(data.StructLayout({"reduce": 1, "data_type": 3, "operator": 2}))
+        follows = Signal(
+            data.StructLayout({"chase": 1, "whole": 1, "after": 8, "after_port": PORT_BITS})
+        )
+        index = Signal(16)  # of the next flit, within its message
+        arrived = Signal()
         context = Signal(context_bits(self.contexts))
         last_packet = Signal()
         operand = Signal(self.address_bits)
@@ -199,6 +222,11 @@ class RxUnit(wiring.Component):
                 placed.data_type.eq(next_type),
                 placed.operator.eq(next_operator),
                 context.eq(next_context),
+                follows.chase.eq(step.chase & ~self.void.bit_select(next_context, 1)),
+                follows.whole.eq(step.whole),
+                follows.after.eq(step.after),
+                follows.after_port.eq(step.after_port),
+                index.eq(own.sequence),
                 last_packet.eq(own.last),
                 operand.eq(source + step.offset + own.sequence),
                 target.eq(
@@ -208,10 +236,26 @@ class RxUnit(wiring.Component):
                 ),
             ]
         with m.Elif(token.valid & token.ready):
-            m.d.sync += [operand.eq(operand + 1), target.eq(target + 1)]
+            m.d.sync += [
+                operand.eq(operand + 1),
+                target.eq(target + 1),
+                index.eq(index + 1),
+            ]
         m.d.comb += [
-            move.eq(~full | (flit.head & ~alone) | token.ready),
-            token.valid.eq(full & (~flit.head | alone)),
+            move.eq(~full | (flit.head & ~alone) | (token.ready & (flit.head | arrived))),
+            arrived.eq(
+                ~follows.chase
+                | has_written(
+                    self.progress,
+                    port=follows.after_port if self.ports > 1 else 0,
+                    context=context,
+                    after=follows.after,
+                    whole=follows.whole,
+                    index=index,
+                )
+            ),
+            self.behind.eq(full & ~flit.head & ~arrived),
+            token.valid.eq(full & Mux(flit.head, alone, arrived)),
             token.payload.read.eq(place.reduce),
             token.payload.address.eq(operand),
             place.reduce.eq(placed.reduce & place.target.write),

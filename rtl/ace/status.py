@@ -4,7 +4,11 @@ import enum
 
 from amaranth.lib import data
 
+from rtl.ace.layouts import MAX_PORTS
+
 __all__ = ["CompletionStatus", "DimEvents", "DimStatus", "WaitCause"]
+
+_ports = range(MAX_PORTS + 1)
 
 
 class CompletionStatus(enum.IntEnum):
@@ -61,7 +65,8 @@ class DimStatus(data.Struct):
 
 
 class DimEvents(data.Struct):
-    """What happened on a dim in one cycle; each is a counter in ``rtl.ace.counters``.
+    """What happened at the ports of a dim in one cycle, summed over them; each is a counter in
+    ``rtl.ace.counters``.
 
     Members
     -------
@@ -70,20 +75,21 @@ class DimEvents(data.Struct):
     reduced : a received flit was combined with the local one
     stall_link : a flit stood at the output and was not taken
     stall_grant : nothing was being sent, and a step waited for its grant
-    stall_data : a step or a begun message waited for the message it forwards
+    stall_data : a step or a begun message waited for the message it forwards, or a received flit
+        for the one it follows
     stall_operation : a message stood at the input whose op had not started
     forwarded, read_back : a flit that is sent on was read from the forwarding buffer, from SRAM
     contexts : contexts in use
     """
 
-    flit_sent: 1
-    flit_received: 1
-    header_sent: 1
-    reduced: 1
-    stall_link: 1
-    stall_grant: 1
-    stall_data: 1
-    stall_operation: 1
-    forwarded: 1
-    read_back: 1
+    flit_sent: _ports
+    flit_received: _ports
+    header_sent: _ports
+    reduced: _ports
+    stall_link: _ports
+    stall_grant: _ports
+    stall_data: _ports
+    stall_operation: _ports
+    forwarded: _ports
+    read_back: _ports
     contexts: 8

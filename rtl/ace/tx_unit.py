@@ -8,14 +8,15 @@ from rtl.ace.collective_table import CollectiveQuery
 from rtl.ace.contexts import (
     ClosingEvent,
     ContextLookup,
-    Progress,
     SentEvent,
     StartEvent,
     context_bits,
+    has_written,
     oldest_first,
+    progress_layout,
 )
 from rtl.ace.forward_buffer import ChaseInfo
-from rtl.ace.layouts import TxStep
+from rtl.ace.layouts import PORT_BITS, TxStep
 from rtl.ace.parameters import check_positive, check_power_of_two
 from rtl.ace.sram import SramReadSignature, SramWriteSignature
 from rtl.ace.sram_reader import SramReader
@@ -26,10 +27,12 @@ __all__ = ["ProgramWrite", "TxUnit"]
 
 
 class ProgramWrite(wiring.Signature):
-    """A write into a program memory, seen from the writer."""
+    """A write into the program memory of a port, seen from the writer."""
 
     def __init__(self, *, step):
-        super().__init__({"valid": Out(1), "index": Out(12), "step": Out(step)})
+        super().__init__(
+            {"valid": Out(1), "port": Out(PORT_BITS), "index": Out(12), "step": Out(step)}
+        )
 
 
 class TxUnit(wiring.Component):
@@ -38,7 +41,8 @@ class TxUnit(wiring.Component):
     Of every context it holds the next send step. Among the steps that may go (granted, and, where
     they chase, with the first flit received) it takes that of the oldest op, and sends the message
     to its end, cut into packets of at most ``packet_flits``, each behind its header. A message
-    that chases sends flit i when the receiver has written flit i.
+    that chases sends flit i when the receiver has written flit i. A *local* step goes the same way
+    up to the port and no further: it only moves flits within the SRAM, or waits.
 
     Once a collective has been given up, the messages of its ops that have not begun are *void*: a
     header that says so, and nothing behind it. Those of an op that starts after that chase nothing.
@@ -58,6 +62,7 @@ class TxUnit(wiring.Component):
     contexts : a power of two
     packet_flits : payload flits of a full packet
     program_steps : size of the send program memory
+    ports, port : of the dim, and which of them this one serves
     grants : wait for one pulse of ``granted`` per op, in op order; else send in op order
 
     Members
@@ -69,7 +74,8 @@ class TxUnit(wiring.Component):
     closing : In(ClosingEvent)
         The last packet of a message has begun to arrive.
     lookup : Out(ContextLookup)
-    progress : In(array of Progress)
+    progress : In(array of arrays of Progress)
+        Of all ports of the dim.
     next : In(context)
     program : In(ProgramWrite)
     read : Out(SramReadSignature)
@@ -105,6 +111,8 @@ class TxUnit(wiring.Component):
         packet_flits: int,
         program_steps: int,
         grants: bool,
+        ports: int = 1,
+        port: int = 0,
     ):
         check_power_of_two("contexts", contexts)
         check_positive("program_steps", program_steps)
@@ -115,6 +123,8 @@ class TxUnit(wiring.Component):
         self.packet_flits = packet_flits
         self.program_steps = program_steps
         self.grants = grants
+        self.ports = ports
+        self.port = port
         sram = {"address_bits": address_bits, "flit_bytes": flit_bytes}
         super().__init__(
             {
@@ -123,7 +133,7 @@ class TxUnit(wiring.Component):
                 "start": In(StartEvent(contexts=contexts)),
                 "closing": In(ClosingEvent(contexts=contexts)),
                 "lookup": Out(ContextLookup(contexts=contexts)),
-                "progress": In(data.ArrayLayout(Progress, contexts)),
+                "progress": In(progress_layout(contexts, ports)),
                 "next": In(context_bits(contexts)),
                 "program": In(ProgramWrite(step=TxStep)),
                 "read": Out(SramReadSignature(**sram)),
@@ -153,6 +163,8 @@ class TxUnit(wiring.Component):
         copy_address = Signal(self.address_bits)
         chase = Signal()
         after = Signal(8)
+        after_port = Signal(PORT_BITS)
+        local = Signal()
         last_bytes = Signal(8)
         index = Signal(16)  # flits sent
         remaining = Signal(16)
@@ -181,8 +193,10 @@ class TxUnit(wiring.Component):
                 ),
                 copy.eq(step.copy),
                 copy_address.eq(row.destination_address + step.copy_offset),
-                chase.eq(step.chase),
+                chase.eq(step.chase & ~step.whole),
                 after.eq(step.after),
+                after_port.eq(step.after_port),
+                local.eq(step.local),
                 last_bytes.eq(step.last_bytes),
                 index.eq(0),
                 remaining.eq(step.length),
@@ -195,6 +209,7 @@ class TxUnit(wiring.Component):
                 "last": 1,
                 "done": 1,
                 "copy": 1,
+                "local": 1,
                 "copy_address": self.address_bits,
                 "context": bits,
                 "header": PacketHeader,
@@ -205,17 +220,26 @@ class TxUnit(wiring.Component):
         )
         wiring.connect(m, reader.port, wiring.flipped(self.read))
         token = reader.i.payload
-        now = self.progress[context]
         arrived = Signal()
         full_packet = Signal()
         packet_length = Signal(range(self.packet_flits + 1))
         message_end = Signal()
         m.d.comb += [
-            arrived.eq(~chase | (now.steps > after) | ((now.steps == after) & (now.flits > index))),
+            arrived.eq(
+                ~chase
+                | has_written(
+                    self.progress,
+                    port=self._of(after_port),
+                    context=context,
+                    after=after,
+                    whole=0,
+                    index=index,
+                )
+            ),
             full_packet.eq(remaining > self.packet_flits),
             packet_length.eq(Mux(full_packet, self.packet_flits, remaining)),
             message_end.eq(remaining == 1),
-            self.reading.chase.eq(chase),
+            self.reading.chase.eq(chase & (self._of(after_port) == self.port)),
             self.reading.context.eq(context),
             self.reading.step.eq(after),
             self.reading.index.eq(index),
@@ -227,6 +251,7 @@ class TxUnit(wiring.Component):
             token.tag.last.eq(Mux(in_header, void, packet_remaining == 1)),
             token.tag.done.eq(Mux(in_header, void, message_end)),
             token.tag.copy.eq(~in_header & copy),
+            token.tag.local.eq(local),
             token.tag.copy_address.eq(copy_address),
             token.tag.context.eq(context),
             token.tag.header.eq(header),
@@ -264,6 +289,10 @@ class TxUnit(wiring.Component):
         self._output(m, reader)
         return m
 
+    def _of(self, port):
+        """The port that a step names: of one port only, that one."""
+        return port if self.ports > 1 else 0
+
     def _steps(self, m):
         """Hold the next step of every context and choose one.
 
@@ -284,7 +313,9 @@ class TxUnit(wiring.Component):
 
         held = Signal(self.contexts)
         chases = Signal(self.contexts)
+        whole = Signal(self.contexts)
         after = Signal(data.ArrayLayout(unsigned(8), self.contexts))
+        after_port = Signal(data.ArrayLayout(unsigned(PORT_BITS), self.contexts))
         numbers = Signal(data.ArrayLayout(unsigned(16), self.contexts))
         counters = Signal(data.ArrayLayout(unsigned(12), self.contexts))
         left = Signal(data.ArrayLayout(unsigned(8), self.contexts))
@@ -336,7 +367,6 @@ class TxUnit(wiring.Component):
         granted_ops = Signal(16)
         m.d.sync += granted_ops.eq(granted_ops + self.granted)
         for context in range(self.contexts):
-            now = self.progress[context]
             granted = Signal(name=f"granted_{context}")
             arrived = Signal(name=f"arrived_{context}")
             ahead = Signal(16, name=f"ahead_{context}")
@@ -351,8 +381,14 @@ class TxUnit(wiring.Component):
                 arrived.eq(
                     ~chases[context]
                     | free[context]
-                    | (now.steps > after[context])
-                    | ((now.steps == after[context]) & (now.flits != 0))
+                    | has_written(
+                        self.progress,
+                        port=self._of(after_port[context]),
+                        context=context,
+                        after=after[context],
+                        whole=whole[context],
+                        index=0,
+                    )
                 ),
                 ready[context].eq(held[context] & granted & arrived),
                 self.no_grant[context].eq(held[context] & ~granted),
@@ -366,7 +402,9 @@ class TxUnit(wiring.Component):
                 m.d.sync += [
                     held[context].eq(1),
                     chases[context].eq(program_read.data.chase),
+                    whole[context].eq(program_read.data.whole),
                     after[context].eq(program_read.data.after),
+                    after_port[context].eq(program_read.data.after_port),
                 ]
             with m.Elif(take & (chosen == context)):
                 m.d.sync += held[context].eq(0)
@@ -405,14 +443,16 @@ class TxUnit(wiring.Component):
         result = reader.o.payload
         tag = result.tag
         marked = Signal()
+        taken = Signal()
         m.d.comb += [
             marked.eq(tag.copy | tag.done),
+            taken.eq(self.o.ready | tag.local),
             self.o.payload.data.eq(Mux(tag.head, tag.header, result.data)),
             self.o.payload.head.eq(tag.head),
             self.o.payload.last.eq(tag.last),
-            self.o.valid.eq(reader.o.valid & (~marked | copies.i.ready)),
-            reader.o.ready.eq(self.o.ready & (~marked | copies.i.ready)),
-            copies.i.valid.eq(reader.o.valid & marked & self.o.ready),
+            self.o.valid.eq(reader.o.valid & ~tag.local & (~marked | copies.i.ready)),
+            reader.o.ready.eq(taken & (~marked | copies.i.ready)),
+            copies.i.valid.eq(reader.o.valid & marked & taken),
             copies.i.payload.write.eq(tag.copy),
             copies.i.payload.done.eq(tag.done),
             copies.i.payload.context.eq(tag.context),
