@@ -20,6 +20,9 @@ from sw_model.optimize.simplex import Row, maximise
 __all__ = ["nearest_feasible", "solve_conic"]
 
 _ACCURACY = 1e-10
+_NOTHING = 1e-11
+"""Share of the objective below which the solver is not told of a time or a step: numbers of about
+one beside numbers of about nothing cost it its accuracy."""
 
 
 @dataclass
@@ -53,14 +56,22 @@ def solve_conic(program: Program) -> tuple[tuple[float, ...], Multipliers]:
     centre = [float(value) for value in program.centre]
     times = [float(program.time(c, program.centre)) for c in range(len(program.times))]
     value = float(program.value(program.centre)) or 1.0
-    steps = len(program.steps)
-    first_time, first_step = count, count + len(times)
-    objective = np.zeros(first_step + steps)
-    for c, n in program.counts.items():
-        objective[first_time + c] = float(n) * times[c] / value
-    # A step costs `count` times its longest path, in units of the whole objective.
-    for s, step in enumerate(program.steps):
-        objective[first_step + s] = float(step.count)
+    longest, often = _steps_at_centre(program, times)
+    of_times = {c: float(n) for c, n in program.counts.items()}
+    for step, n in zip(program.steps, often, strict=True):
+        for c in {c for path in step.paths for c in path.counts}:
+            most = max(float(path.counts.get(c, 0)) for path in step.paths)
+            of_times[c] = of_times.get(c, 0.0) + n * most
+    kept_times = [c for c, t in enumerate(times) if of_times.get(c, 0.0) * t > _NOTHING * value]
+    kept_steps = [s for s, t in enumerate(longest) if often[s] * t > _NOTHING * value]
+    time_at = {c: count + number for number, c in enumerate(kept_times)}
+    step_at = {s: count + len(kept_times) + number for number, s in enumerate(kept_steps)}
+    # Times and steps are in units of what they are at the centre.
+    objective = np.zeros(count + len(kept_times) + len(kept_steps))
+    for c, column in time_at.items():
+        objective[column] = float(program.counts.get(c, 0)) * times[c] / value
+    for s, column in step_at.items():
+        objective[column] = float(program.steps[s].count) * longest[s] / value
 
     matrix = _Matrix()
     order = sorted(range(len(program.rows)), key=lambda k: not program.rows[k].equal)
@@ -71,18 +82,27 @@ def solve_conic(program: Program) -> tuple[tuple[float, ...], Multipliers]:
         scales[k] = max(abs(v) for v in scaled.values())
         matrix.add({i: v / scales[k] for i, v in scaled.items()}, float(row.right) / scales[k])
     first_path = len(matrix.right)
-    for s, step in enumerate(program.steps):
-        for path in step.paths:
-            line = {first_time + c: float(n) * times[c] / value for c, n in path.counts.items()}
-            line |= {first_step + inner: float(n) for inner, n in path.steps.items()}
-            matrix.add(line | {first_step + s: -1.0}, -float(path.constant) / value)
+    for s in kept_steps:
+        unit = longest[s]
+        for path in program.steps[s].paths:
+            line = {
+                time_at[c]: float(n) * times[c] / unit
+                for c, n in path.counts.items()
+                if c in time_at
+            }
+            line |= {
+                step_at[inner]: float(n) * longest[inner] / unit
+                for inner, n in path.steps.items()
+                if inner in step_at
+            }
+            matrix.add(line | {step_at[s]: -1.0}, -float(path.constant) / unit)
     first_cone = len(matrix.right)
-    for c, pieces in enumerate(program.times):
-        for piece in pieces:
+    for c in kept_times:
+        for piece in program.times[c]:
             form = {i: float(w) * centre[i] for i, w in enumerate(piece.weights) if w}
             size = sum(form.values())
             form = {i: w / size for i, w in form.items()}
-            t = first_time + c
+            t = time_at[c]
             matrix.add({i: -w for i, w in form.items()} | {t: -1.0}, 0.0)
             matrix.add(form | {t: -1.0}, 0.0)
             matrix.add({}, 2 * sqrt(float(piece.amount) / (times[c] * size)))
@@ -92,7 +112,7 @@ def solve_conic(program: Program) -> tuple[tuple[float, ...], Multipliers]:
         cones.append(clarabel.ZeroConeT(equal))
     if first_cone > equal:
         cones.append(clarabel.NonnegativeConeT(first_cone - equal))
-    cones += [clarabel.SecondOrderConeT(3)] * sum(len(pieces) for pieces in program.times)
+    cones += [clarabel.SecondOrderConeT(3)] * sum(len(program.times[c]) for c in kept_times)
     shape = (len(matrix.right), len(objective))
     at_row, at_column, values = zip(*matrix.entries, strict=True)
     settings = clarabel.DefaultSettings()
@@ -116,21 +136,39 @@ def solve_conic(program: Program) -> tuple[tuple[float, ...], Multipliers]:
     for number, k in enumerate(order):
         rows[k] = dual[number] * value / scales[k]
     at = first_path
-    paths = []
-    for step in program.steps:
-        paths.append(tuple(dual[at : at + len(step.paths)]))
-        at += len(step.paths)
-    by_time = []
-    for pieces in program.times:
+    paths = [tuple(0.0 for _ in step.paths) for step in program.steps]
+    for s in kept_steps:
+        paths[s] = tuple(dual[at : at + len(paths[s])])
+        at += len(paths[s])
+    by_time = [tuple((0.0, 0.0) for _ in pieces) for pieces in program.times]
+    for c in kept_times:
         guesses = []
-        for piece in pieces:
+        for piece in program.times[c]:
             a, b = dual[at], dual[at + 1]
             size = float(piece.form(program.centre))
             guesses.append((a + b, (a - b) * value / size))
             at += 3
-        by_time.append(tuple(guesses))
+        by_time[c] = tuple(guesses)
     point = tuple(x * c for x, c in zip(solution.x[:count], centre, strict=True))
     return point, Multipliers(tuple(by_time), tuple(paths), tuple(rows))
+
+
+def _steps_at_centre(program: Program, times: Sequence[float]) -> tuple[list[float], list[float]]:
+    """By step, its longest path at the centre, and how often it stands in the objective at most."""
+    longest = [0.0] * len(program.steps)
+    for s in range(len(program.steps) - 1, -1, -1):
+        longest[s] = max(
+            float(path.constant)
+            + sum(float(n) * times[c] for c, n in path.counts.items())
+            + sum(float(n) * longest[inner] for inner, n in path.steps.items())
+            for path in program.steps[s].paths
+        )
+    often = [float(step.count) for step in program.steps]
+    for s, step in enumerate(program.steps):
+        for path in step.paths:
+            for inner, n in path.steps.items():
+                often[inner] += often[s] * float(n)
+    return longest, often
 
 
 def nearest_feasible(
