@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +32,8 @@ def simulate(
     optimise: str = "-O1",
     timeout_seconds: float = 300,
     waves: Path | None = None,
+    plusargs: tuple[str, ...] = (),
+    change: Callable[[Model], Model] | None = None,
 ) -> SimulationResult:
     """Run the cocotb tests of ``testbench`` on ``component``; return if all of them pass.
 
@@ -52,6 +54,8 @@ def simulate(
     optimise : compiler option for Verilator's model
     timeout_seconds : wall time after which the run is given up
     waves : file for a waveform (FST)
+    plusargs : plusargs of the Verilog side
+    change : makes another model of the component's, such as its netlist after synthesis
 
     Raises
     ------
@@ -70,6 +74,8 @@ def simulate(
         optimise=optimise,
         waves=waves is not None,
     )
+    if change is not None:
+        model = change(model)
     print(f"{testbench} on {simulator}: seed {seed}, parameters {dict(parameters or {})}")
     return run_cocotb(
         model,
@@ -79,4 +85,5 @@ def simulate(
         parameters=parameters,
         timeout_seconds=timeout_seconds,
         waves=waves,
+        plusargs=plusargs,
     )
