@@ -112,6 +112,8 @@ class RingChunks:
     first_use : chunks that used the buffers before (for epochs)
     program : first step in both program memories
     begin : fields of a BEGIN record in front, over the right ones; None: no such record
+    traffic_class : code
+    sram : first flit of its buffers in the SRAM
     """
 
     operation: str
@@ -127,6 +129,8 @@ class RingChunks:
     first_use: int = 0
     program: int = 0
     begin: Mapping[str, int] | None = None
+    traffic_class: int = 2
+    sram: int = 0
 
     def shares(self, rank: int) -> tuple[int, int]:
         """Flits of a chunk in the source and in the destination buffer of a rank."""
@@ -172,7 +176,7 @@ class RingChunks:
         values = {
             "kind": RecordKind.BEGIN,
             "operation": CollectiveKind[_KINDS[self.operation]],
-            "traffic_class": 2,
+            "traffic_class": self.traffic_class,
             "data_type": self.data_type,
             "collective": self.collective,
             "source": self.source,
@@ -185,12 +189,12 @@ class RingChunks:
 
     def _source(self, chunk: int) -> tuple[int, int, int]:
         epoch, buffer = divmod(self.first_use + chunk, self.sources)
-        return buffer, epoch % 256, buffer * self.chunk_flits
+        return buffer, epoch % 256, self.sram + buffer * self.chunk_flits
 
     def _destination(self, chunk: int) -> tuple[int, int, int]:
         epoch, buffer = divmod(self.first_use + chunk, self.destinations)
         number = self.sources + buffer
-        return number, epoch % 256, number * self.chunk_flits
+        return number, epoch % 256, self.sram + number * self.chunk_flits
 
     def _load(self, rank: int, chunk: int) -> int:
         buffer, epoch, address = self._source(chunk)
@@ -202,7 +206,11 @@ class RingChunks:
 
     def _op(self, chunk: int, sends: int, receives: int) -> int:
         source, destination = self._source(chunk), self._destination(chunk)
-        values = {"kind": RecordKind.OP, "traffic_class": 2, "data_type": self.data_type}
+        values = {
+            "kind": RecordKind.OP,
+            "traffic_class": self.traffic_class,
+            "data_type": self.data_type,
+        }
         values |= {"collective": self.collective}
         values |= {"tx_program": self.program, "tx_count": sends}
         values |= {"rx_program": self.program, "rx_count": receives}

@@ -1,9 +1,10 @@
 """The engine's counters."""
 
-from amaranth.hdl import Module, unsigned
+from amaranth.hdl import Cat, Module, unsigned
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
+from rtl.ace.layouts import RECORD_BYTES
 from rtl.ace.status import DimEvents
 
 __all__ = ["COUNTER_BITS", "Counters", "DimCounters", "EngineCounters", "engine_counters"]
@@ -81,10 +82,13 @@ class EngineCounters(data.Struct):
     sram_writes: _count
 
 
-def engine_counters(dims: int) -> data.StructLayout:
-    """All counters of an engine: ``engine``, and ``dims``, an array of :class:`DimCounters`."""
+def engine_counters(dims: int, lanes: int = 1) -> data.StructLayout:
+    """All counters of an engine: ``engine``, and ``dims``, an array of :class:`DimCounters`, those
+    of a lane's dim in place ``lane * dims + dim``. With several lanes also ``busy_cycles`` by dim:
+    cycles with at least one context of any class in use."""
+    busy = {"busy_cycles": data.ArrayLayout(_count, dims)} if lanes > 1 else {}
     return data.StructLayout(
-        {"engine": EngineCounters, "dims": data.ArrayLayout(DimCounters, dims)}
+        {"engine": EngineCounters, "dims": data.ArrayLayout(DimCounters, dims * lanes)} | busy
     )
 
 
@@ -95,28 +99,31 @@ class Counters(wiring.Component):
     ----------
     dims : number of dims
     flit_bytes : bounds the byte amounts of one cycle
+    lanes : classes that are counted apart
 
     Members
     -------
     dim_events : In(array of DimEvents)
+        Of a lane's dim in place ``lane * dims + dim``.
     amounts : In({name of an engine counter: amount of this cycle})
-    counts : Out(engine_counters(dims))
+    counts : Out(engine_counters(dims, lanes))
 
     Notes
     -----
     Events of cycle t show in t + 1. Counters wrap at 2**48; reset clears them.
     """
 
-    def __init__(self, *, dims: int, flit_bytes: int):
+    def __init__(self, *, dims: int, flit_bytes: int, lanes: int = 1):
         self.dims = dims
         self.flit_bytes = flit_bytes
-        width = max(flit_bytes.bit_length(), 6)
+        self.lanes = lanes
+        width = max(flit_bytes.bit_length(), (RECORD_BYTES * lanes).bit_length())
         amounts = data.StructLayout({name: width for name, _ in EngineCounters.as_shape()})
         super().__init__(
             {
-                "dim_events": In(data.ArrayLayout(DimEvents, dims)),
+                "dim_events": In(data.ArrayLayout(DimEvents, dims * lanes)),
                 "amounts": In(amounts),
-                "counts": Out(engine_counters(dims)),
+                "counts": Out(engine_counters(dims, lanes)),
             }
         )
 
@@ -127,7 +134,7 @@ class Counters(wiring.Component):
             counter = self.counts.engine[name]
             with m.If(amount != 0):
                 m.d.sync += counter.eq(counter + amount)
-        for dim in range(self.dims):
+        for dim in range(self.dims * self.lanes):
             for name, event in EVENTS.items():
                 amount = self.dim_events[dim][event]
                 counter = self.counts.dims[dim][name]
@@ -136,4 +143,12 @@ class Counters(wiring.Component):
             with m.If(self.dim_events[dim].contexts != 0):
                 busy = self.counts.dims[dim].busy_cycles
                 m.d.sync += busy.eq(busy + 1)
+        if self.lanes > 1:
+            for dim in range(self.dims):
+                own = [
+                    self.dim_events[lane * self.dims + dim].contexts for lane in range(self.lanes)
+                ]
+                with m.If(Cat(own).any()):
+                    count = self.counts.busy_cycles[dim]
+                    m.d.sync += count.eq(count + 1)
         return m

@@ -1,26 +1,23 @@
 """The ACE engine without its port buffers: streams of flits in and out."""
 
-from amaranth.hdl import Cat, Module, Signal, unsigned
+from amaranth.hdl import Cat, Module, unsigned
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from rtl.ace.collective_table import STATUS_BITS, CollectiveTable
-from rtl.ace.command_unit import CommandUnit
+from rtl.ace.collective_table import STATUS_BITS
 from rtl.ace.counters import Counters, engine_counters
-from rtl.ace.descriptor_fetch import DescriptorFetch
-from rtl.ace.dim_engine import DimEngine
+from rtl.ace.lane import Lane
 from rtl.ace.layouts import RECORD_BYTES
 from rtl.ace.memory_port import ADDRESS_BITS, MemoryReadSignature, MemoryWriteSignature
 from rtl.ace.memory_read import MemoryReadArbiter
+from rtl.ace.memory_write import MemoryWriteArbiter
 from rtl.ace.parameters import AceParameters
-from rtl.ace.record_guard import RecordGuard
-from rtl.ace.regions import Regions, covered
-from rtl.ace.rx_dma import RxDma
-from rtl.ace.scoreboard import Scoreboard
+from rtl.ace.regions import Regions
 from rtl.ace.sram import Sram
-from rtl.ace.status import CompletionStatus, DimStatus
-from rtl.ace.tx_dma import TxDma
+from rtl.ace.sram_share import SramReadShare, SramWriteShare
+from rtl.ace.status import DimStatus
 from rtl.common.packet import flit_layout
+from rtl.common.turns import Turns
 
 __all__ = ["AceEngine", "DimPort"]
 
@@ -52,15 +49,21 @@ class AceEngine(wiring.Component):
 
     Members
     -------
+    With several classes each has a *lane* of the engine, in the order of ``parameters.classes``;
+    ``doorbell`` is an array by lane then, ``ports`` by dim and lane. Counters and status of a dim
+    stand in place ``lane * dims + dim``.
+
     doorbell : In(stream of flit address)
         A descriptor (``rtl.ace.layouts``) lies there.
     memory_read : Out(MemoryReadSignature)
     memory_write : Out(MemoryWriteSignature)
-    ports : Out(DimPort) × dims
+    ports : Out(DimPort) × ports of all dims
     completion : Out(stream of collective id)
-        In program order.
+        In program order of each lane.
     completion_status : Out(4)
         :class:`rtl.ace.status.CompletionStatus` of the completion that is offered.
+    completion_lane : Out
+        Its lane (several classes only).
     regions : In(Regions)
         What may be read and written.
     abort : In(stream of collective id)
@@ -68,11 +71,11 @@ class AceEngine(wiring.Component):
     failed : In({read, write})
         The beat that ``memory_read.data`` offers, or the flit that ``memory_write.acknowledged``
         counts, met an error.
-    descriptor_fault : Out(1)
+    descriptor_fault : Out(lanes)
         A descriptor was given up because it could not be read.
     idle : Out(1)
         Nothing is queued, running or unacknowledged.
-    counters : Out(engine_counters(dims))
+    counters : Out(engine_counters(dims, lanes))
     status : Out(array of DimStatus)
 
     Notes
@@ -84,159 +87,106 @@ class AceEngine(wiring.Component):
     def __init__(self, *, parameters: AceParameters):
         self.parameters = parameters
         flit_bytes = parameters.flit_bytes
-        dims = len(parameters.dims)
+        dims, ports, lanes = len(parameters.dims), parameters.first_ports[-1], parameters.lanes
+        doorbell = In(stream.Signature(unsigned(ADDRESS_BITS)))
+        port = Out(DimPort(flit_bytes=flit_bytes))
+        several = {"completion_lane": Out(range(lanes))} if lanes > 1 else {}
         super().__init__(
             {
-                "doorbell": In(stream.Signature(unsigned(ADDRESS_BITS))),
+                "doorbell": doorbell.array(lanes) if lanes > 1 else doorbell,
                 "memory_read": Out(MemoryReadSignature(flit_bytes=flit_bytes)),
                 "memory_write": Out(MemoryWriteSignature(flit_bytes=flit_bytes)),
-                "ports": Out(DimPort(flit_bytes=flit_bytes)).array(dims),
+                "ports": port.array(ports, lanes) if lanes > 1 else port.array(ports),
                 "completion": Out(stream.Signature(unsigned(16))),
                 "completion_status": Out(STATUS_BITS),
                 "regions": In(Regions(parameters.regions)),
                 "abort": In(stream.Signature(unsigned(16))),
                 "failed": In(data.StructLayout({"read": 1, "write": 1})),
-                "descriptor_fault": Out(1),
+                "descriptor_fault": Out(lanes),
                 "idle": Out(1),
-                "counters": Out(engine_counters(dims)),
-                "status": Out(data.ArrayLayout(DimStatus, dims)),
+                "counters": Out(engine_counters(dims, lanes)),
+                "status": Out(data.ArrayLayout(DimStatus, dims * lanes)),
+                **several,
             }
         )
+
+    def port(self, place, lane):
+        """A port, counted over all dims, as one class has it."""
+        return self.ports[place][lane] if self.parameters.lanes > 1 else self.ports[place]
+
+    def _ports_of(self, part):
+        """Of every port: its place among those of all dims, its dim engine, its number there."""
+        first = self.parameters.first_ports
+        for dim, engine in enumerate(part.dims):
+            for number in range(engine.ports):
+                yield first[dim] + number, engine, number
 
     def elaborate(self, platform):
         m = Module()
         p = self.parameters
-        dims = len(p.dims)
+        dims, ports, lanes = len(p.dims), p.first_ports[-1], p.lanes
         sram_port = {"flit_bytes": p.flit_bytes, "address_bits": p.address_bits}
-
-        m.submodules.fetch = fetch = DescriptorFetch(
-            flit_bytes=p.flit_bytes,
-            doorbells=p.doorbells,
-            window=p.descriptor_window,
-            burst=p.descriptor_burst,
-        )
-        m.submodules.guard = guard = RecordGuard(parameters=p)
-        m.submodules.collectives = table = CollectiveTable(
-            entries=p.collectives, queries=2 * dims + 2, marks=dims + 4
-        )
-        m.submodules.command = command = CommandUnit(dims=dims)
-        m.submodules.tx_dma = tx_dma = TxDma(
-            **sram_port,
-            queue_depth=p.queue_depth,
-            burst_beats=p.burst_beats,
-            read_beats=p.read_beats,
-        )
-        m.submodules.rx_dma = rx_dma = RxDma(
-            **sram_port, queue_depth=p.queue_depth, write_beats=p.write_beats
-        )
         m.submodules.memory_arbiter = arbiter = MemoryReadArbiter(
-            flit_bytes=p.flit_bytes, bursts=16
+            flit_bytes=p.flit_bytes, bursts=16 * lanes, classes=lanes
         )
         m.submodules.sram = sram = Sram(
             flit_bytes=p.flit_bytes,
             depth=p.sram_flits,
             banks=p.sram_banks,
-            readers=2 * dims + 1,
-            writers=2 * dims + 1,
+            readers=2 * ports + 1,
+            writers=2 * ports + 1,
         )
-        m.submodules.scoreboard = scoreboard = Scoreboard(
-            buffers=p.buffers, writers=dims + 1, readers=dims + 1
-        )
-        m.submodules.counters = counters = Counters(dims=dims, flit_bytes=p.flit_bytes)
-
-        # Commands and memory.
-        wiring.connect(m, wiring.flipped(self.doorbell), fetch.doorbell)
-        wiring.connect(m, fetch.record, guard.i)
-        wiring.connect(m, guard.o, command.record)
-        wiring.connect(m, fetch.memory, arbiter.user[0])
-        wiring.connect(m, tx_dma.memory, arbiter.user[1])
+        m.submodules.counters = counters = Counters(dims=dims, flit_bytes=p.flit_bytes, lanes=lanes)
         wiring.connect(m, arbiter.memory, wiring.flipped(self.memory_read))
-        wiring.connect(m, command.load, tx_dma.load)
-        wiring.connect(m, command.store, rx_dma.store)
-        wiring.connect(m, rx_dma.memory, wiring.flipped(self.memory_write))
-        wiring.connect(m, rx_dma.completion, wiring.flipped(self.completion))
+        parts = [Lane(p, lane) for lane in range(lanes)]
+        for lane, part in enumerate(parts):
+            part.add_to(m, regions=self.regions, failed=self.failed, abort=self.abort)
+            doorbell = self.doorbell[lane] if lanes > 1 else self.doorbell
+            wiring.connect(m, wiring.flipped(doorbell), part.fetch.doorbell)
+            wiring.connect(m, part.fetch.memory, arbiter.user[lane])
+            wiring.connect(m, part.tx_dma.memory, arbiter.user[lanes + lane])
+            for place, engine, number in self._ports_of(part):
+                port = self.port(place, lane)
+                wiring.connect(m, engine.at("o", number), wiring.flipped(port.o))
+                wiring.connect(m, wiring.flipped(port.i), engine.at("i", number))
+                m.d.comb += [
+                    port.grant.eq(engine.grant),
+                    engine.granted[number].eq(port.granted),
+                ]
 
-        # Collectives.
-        wiring.connect(m, guard.begin, table.begin)
-        wiring.connect(m, guard.mark, table.mark[0])
-        wiring.connect(m, tx_dma.fault, table.mark[1])
-        wiring.connect(m, rx_dma.fault, table.mark[2])
-        wiring.connect(m, tx_dma.query, table.query[2 * dims])
-        wiring.connect(m, rx_dma.query, table.query[2 * dims + 1])
-        m.d.comb += [
-            guard.regions.eq(self.regions),
-            fetch.forbidden.eq(
-                ~covered(
-                    m,
-                    self.regions,
-                    first=fetch.memory.request.payload.address,
-                    flits=fetch.memory.request.payload.beats,
-                    write=False,
-                    name="fetch",
-                )
-            ),
-            fetch.failed.eq(self.failed.read),
-            self.descriptor_fault.eq(fetch.fault),
-            tx_dma.failed.eq(self.failed.read),
-            rx_dma.failed.eq(self.failed.write),
-            table.mark[3].valid.eq(self.abort.valid),
-            table.mark[3].collective.eq(self.abort.payload),
-            table.mark[3].status.eq(CompletionStatus.ABORTED),
-            self.abort.ready.eq(1),
-            table.ending.eq(self.completion.payload),
-            table.ended.eq(self.completion.valid & self.completion.ready),
-            self.completion_status.eq(table.status),
-        ]
+        # What the classes share: the ports of SRAM and memory.
+        reads, writes = self._sram_ports(m, sram, sram_port)
+        for lane, part in enumerate(parts):
+            for place, engine, number in self._ports_of(part):
+                wiring.connect(m, engine.at("rx_read", number), reads[place][lane])
+                wiring.connect(m, engine.at("tx_read", number), reads[ports + place][lane])
+                wiring.connect(m, engine.at("rx_write", number), writes[place][lane])
+                wiring.connect(m, engine.at("tx_write", number), writes[ports + place][lane])
+            wiring.connect(m, part.rx_dma.read, reads[2 * ports][lane])
+            wiring.connect(m, part.tx_dma.write, writes[2 * ports][lane])
+        self._write_memory(m, [part.rx_dma for part in parts])
+        self._complete(m, parts)
 
-        # Buffers.
-        wiring.connect(m, tx_dma.write, sram.write[2 * dims])
-        wiring.connect(m, tx_dma.freed, scoreboard.freed[dims])
-        wiring.connect(m, tx_dma.fill, scoreboard.fill[dims])
-        wiring.connect(m, rx_dma.read, sram.read[2 * dims])
-        wiring.connect(m, rx_dma.filled, scoreboard.filled[dims])
-        wiring.connect(m, rx_dma.release, scoreboard.release[dims])
-
-        # Dims.
-        units_idle = [tx_dma.idle, rx_dma.idle]
-        for dim in range(dims):
-            engine = DimEngine(parameters=p, dim=dim)
-            m.submodules[f"dim_{dim}"] = engine
-            port = self.ports[dim]
-            wiring.connect(m, command.op[dim], engine.op)
-            wiring.connect(m, command.tx_program[dim], engine.tx_program)
-            wiring.connect(m, command.rx_program[dim], engine.rx_program)
-            wiring.connect(m, engine.o, wiring.flipped(port.o))
-            wiring.connect(m, wiring.flipped(port.i), engine.i)
-            wiring.connect(m, engine.rx_read, sram.read[dim])
-            wiring.connect(m, engine.tx_read, sram.read[dims + dim])
-            wiring.connect(m, engine.rx_write, sram.write[dim])
-            wiring.connect(m, engine.tx_write, sram.write[dims + dim])
-            wiring.connect(m, engine.filled, scoreboard.filled[dim])
-            wiring.connect(m, engine.freed, scoreboard.freed[dim])
-            wiring.connect(m, engine.fill, scoreboard.fill[dim])
-            wiring.connect(m, engine.release, scoreboard.release[dim])
-            wiring.connect(m, engine.query[0], table.query[dim])
-            wiring.connect(m, engine.query[1], table.query[dims + dim])
-            wiring.connect(m, engine.mark, table.mark[4 + dim])
-            m.d.comb += [
-                port.grant.eq(engine.grant),
-                engine.granted.eq(port.granted),
-                counters.dim_events[dim].eq(engine.events),
-                self.status[dim].eq(engine.status),
-            ]
-            units_idle.append(engine.idle)
-
-        idle = Signal()
+        # Reports.
+        for lane, part in enumerate(parts):
+            for dim, engine in enumerate(part.dims):
+                m.d.comb += [
+                    counters.dim_events[lane * dims + dim].eq(engine.events),
+                    self.status[lane * dims + dim].eq(engine.status),
+                ]
         amounts = counters.amounts
         m.d.comb += [
-            idle.eq(Cat(units_idle).all()),
-            command.units_idle.eq(idle),
-            self.idle.eq(idle & fetch.idle),
-            amounts.memory_read_bytes.eq(tx_dma.read_bytes),
-            amounts.memory_written_bytes.eq(rx_dma.written_bytes),
-            amounts.descriptor_bytes.eq(fetch.taken * RECORD_BYTES),
-            amounts.descriptor_fetched_bytes.eq(fetch.fetched * p.flit_bytes),
-            amounts.records_refused.eq(command.refused | guard.refused),
+            self.descriptor_fault.eq(Cat(part.fetch.fault for part in parts)),
+            self.idle.eq(Cat(part.idle for part in parts).all()),
+            amounts.memory_read_bytes.eq(sum(part.tx_dma.read_bytes for part in parts)),
+            amounts.memory_written_bytes.eq(sum(part.rx_dma.written_bytes for part in parts)),
+            amounts.descriptor_bytes.eq(sum(part.fetch.taken * RECORD_BYTES for part in parts)),
+            amounts.descriptor_fetched_bytes.eq(
+                sum(part.fetch.fetched * p.flit_bytes for part in parts)
+            ),
+            amounts.records_refused.eq(
+                sum(part.command.refused | part.guard.refused for part in parts)
+            ),
             amounts.bank_collisions.eq(sram.collisions),
             amounts.sram_reads.eq(sram.reads),
             amounts.sram_writes.eq(sram.writes),
@@ -244,3 +194,58 @@ class AceEngine(wiring.Component):
             self.counters.eq(counters.counts),
         ]
         return m
+
+    def _sram_ports(self, m, sram, sram_port):
+        """By port of the SRAM, a port for each class: reads, writes."""
+        lanes = self.parameters.lanes
+        if lanes == 1:
+            return [[port] for port in sram.read], [[port] for port in sram.write]
+        found = []
+        for kind, ports, share in (
+            ("read", sram.read, SramReadShare),
+            ("write", sram.write, SramWriteShare),
+        ):
+            users = []
+            for number, port in enumerate(ports):
+                shared = share(users=lanes, **sram_port)
+                m.submodules[f"share_{kind}_{number}"] = shared
+                wiring.connect(m, shared.port, port)
+                users.append(list(shared.user))
+            found.append(users)
+        return found
+
+    def _write_memory(self, m, rx_dmas):
+        p = self.parameters
+        if len(rx_dmas) == 1:
+            wiring.connect(m, rx_dmas[0].memory, wiring.flipped(self.memory_write))
+            return
+        m.submodules.memory_write_arbiter = arbiter = MemoryWriteArbiter(
+            users=p.lanes, flit_bytes=p.flit_bytes, writes=p.write_beats * p.lanes
+        )
+        for rx_dma, user in zip(rx_dmas, arbiter.user, strict=True):
+            wiring.connect(m, rx_dma.memory, user)
+        wiring.connect(m, arbiter.memory, wiring.flipped(self.memory_write))
+
+    def _complete(self, m, parts):
+        """Completions of all classes, one in a cycle."""
+        m.d.comb += self.abort.ready.eq(1)
+        if len(parts) == 1:
+            completion = parts[0].rx_dma.completion
+            wiring.connect(m, completion, wiring.flipped(self.completion))
+            m.d.comb += self.completion_status.eq(parts[0].table.status)
+            return
+        m.submodules.turns = turns = Turns(askers=len(parts), bound=1)
+        m.d.comb += [
+            turns.asks.eq(Cat(part.rx_dma.completion.valid for part in parts)),
+            turns.offered.eq(self.completion.valid),
+            turns.taken.eq(self.completion.valid & self.completion.ready),
+            self.completion.valid.eq(turns.asks.any()),
+        ]
+        for lane, part in enumerate(parts):
+            with m.If(turns.turn[lane]):
+                m.d.comb += [
+                    self.completion.payload.eq(part.rx_dma.completion.payload),
+                    part.rx_dma.completion.ready.eq(self.completion.ready),
+                    self.completion_status.eq(part.table.status),
+                    self.completion_lane.eq(lane),
+                ]

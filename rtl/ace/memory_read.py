@@ -1,74 +1,82 @@
 """Shares the memory's read port between descriptor fetch and TX DMA."""
 
-from amaranth.hdl import Module, Signal
+from amaranth.hdl import Cat, Module, Signal
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
 from rtl.ace.memory_port import BEATS_BITS, MemoryReadSignature
+from rtl.ace.parameters import check_positive
 from rtl.common.fifo import StreamFifo
+from rtl.common.turns import Turns
+from rtl.link.transmitter import STARVATION_BOUND
 
 __all__ = ["MemoryReadArbiter"]
 
 
 class MemoryReadArbiter(wiring.Component):
-    """Two users of one read port; bursts come back in the order of their requests.
+    """The users of one read port; bursts come back in the order of their requests.
 
-    User 0 (descriptor fetch) goes first: it asks rarely, and everything waits for it. A request
-    that was offered and not taken keeps its turn.
+    Descriptor fetch goes before TX DMA: it asks rarely, and everything waits for it; among several
+    classes the higher goes first, with the starvation bound of the links. A request that was
+    offered and not taken keeps its turn.
 
     Parameters
     ----------
     flit_bytes : of a beat
-    bursts : bursts requested and not yet complete, of both users
+    bursts : bursts requested and not yet complete, of all users
+    classes : how many have users of their own
 
     Members
     -------
-    user : In(MemoryReadSignature) × 2
+    user : In(MemoryReadSignature) × 2 * classes
+        Descriptor fetch of every class, then TX DMA of every class.
     memory : Out(MemoryReadSignature)
 
     Notes
     -----
-    No latency in either direction. A user that does not take its data blocks the other: both must
+    No latency in either direction. A user that does not take its data blocks the others: all must
     reserve the room before they ask.
     """
 
-    def __init__(self, *, flit_bytes: int, bursts: int):
-        if not isinstance(bursts, int) or bursts < 1:
-            raise ValueError(f"bursts must be a positive integer, not {bursts!r}")
+    def __init__(self, *, flit_bytes: int, bursts: int, classes: int = 1):
+        for name, value in (("bursts", bursts), ("classes", classes)):
+            check_positive(name, value)
         self.flit_bytes = flit_bytes
         self.bursts = bursts
+        self.users = 2 * classes
         signature = MemoryReadSignature(flit_bytes=flit_bytes)
-        super().__init__({"user": In(signature).array(2), "memory": Out(signature)})
+        super().__init__({"user": In(signature).array(self.users), "memory": Out(signature)})
 
     def elaborate(self, platform):
         m = Module()
-        owner_shape = data.StructLayout({"user": 1, "beats": BEATS_BITS})
+        owner_shape = data.StructLayout({"user": range(self.users), "beats": BEATS_BITS})
         m.submodules.owners = owners = StreamFifo(shape=owner_shape, depth=self.bursts)
+        # With one class fetch cannot ask so often that TX DMA would starve.
+        bound = STARVATION_BOUND if self.users > 2 else None
+        m.submodules.turns = turns = Turns(askers=self.users, bound=bound)
 
-        chosen = Signal()
-        kept = Signal()  # user 1 was offered and not taken
         out = self.memory.request
-        m.d.comb += chosen.eq(kept | ~self.user[0].request.valid)
-        m.d.sync += kept.eq(out.valid & ~out.ready & chosen)
-        for number in range(2):
-            request = self.user[number].request
-            with m.If(chosen == number):
-                m.d.comb += [
-                    out.valid.eq(request.valid & owners.i.ready),
-                    out.payload.eq(request.payload),
-                    request.ready.eq(out.ready & owners.i.ready),
-                ]
         m.d.comb += [
+            turns.asks.eq(Cat(user.request.valid for user in self.user)),
+            turns.offered.eq(out.valid),
+            turns.taken.eq(out.valid & out.ready),
+            out.valid.eq(turns.asks.any() & owners.i.ready),
             owners.i.valid.eq(out.valid & out.ready),
-            owners.i.payload.user.eq(chosen),
             owners.i.payload.beats.eq(out.payload.beats),
         ]
+        for number, user in enumerate(self.user):
+            with m.If(turns.turn[number]):
+                m.d.comb += [
+                    out.payload.eq(user.request.payload),
+                    user.request.ready.eq(out.ready & owners.i.ready),
+                    owners.i.payload.user.eq(number),
+                ]
 
         back = self.memory.data
         count = Signal(BEATS_BITS)
         last = Signal()
         m.d.comb += last.eq(count + 1 == owners.o.payload.beats)
-        for number in range(2):
+        for number in range(self.users):
             beat = self.user[number].data
             m.d.comb += beat.payload.eq(back.payload)
             with m.If(owners.o.valid & (owners.o.payload.user == number)):

@@ -28,6 +28,7 @@ class RecordGuard(wiring.Component):
     Parameters
     ----------
     parameters : of the engine
+    traffic_class : the only one that its collectives may have; None: any of data
 
     Members
     -------
@@ -44,8 +45,9 @@ class RecordGuard(wiring.Component):
     No latency. BEGIN waits until the table takes the collective.
     """
 
-    def __init__(self, *, parameters: AceParameters):
+    def __init__(self, *, parameters: AceParameters, traffic_class: TrafficClass | None = None):
         self.parameters = parameters
+        self.traffic_class = traffic_class
         record = stream.Signature(unsigned(RECORD_BITS))
         begin = data.StructLayout({"collective": 16, "status": STATUS_BITS})
         super().__init__(
@@ -139,7 +141,7 @@ class RecordGuard(wiring.Component):
         with m.If(
             (record.operation > max(CollectiveKind))
             | ~_among(record.operator, p.operators)
-            | (record.traffic_class == TrafficClass.CONTROL)
+            | self._foreign(record.traffic_class)
         ):
             m.d.comb += status.eq(CompletionStatus.OPERATION_ERROR)
 
@@ -169,8 +171,15 @@ class RecordGuard(wiring.Component):
             m.d.comb += status.eq(CompletionStatus.PLAN_ERROR)
         with m.If(~_among(record.data_type, p.data_types)):
             m.d.comb += status.eq(CompletionStatus.TYPE_ERROR)
-        with m.If(~_among(record.operator, p.operators)):
+        foreign = self._foreign(record.traffic_class) if self.traffic_class is not None else 0
+        with m.If(~_among(record.operator, p.operators) | foreign):
             m.d.comb += status.eq(CompletionStatus.OPERATION_ERROR)
+
+    def _foreign(self, traffic_class):
+        """Whether it is no class of the lane."""
+        if self.traffic_class is None:
+            return traffic_class == TrafficClass.CONTROL
+        return traffic_class != self.traffic_class
 
 
 def _view(layout, word):
