@@ -28,19 +28,13 @@ from rtl.ace.layouts import (
 )
 from rtl.common.packet import DataType, Operator, TrafficClass
 from sim_top.configurations import FlowTable
-from sw_model.collective.plan import (
-    BufferUse,
-    Collective,
-    CollectivePlan,
-    Piece,
-    RankSteps,
-    ReceiveStep,
-    SendStep,
-)
+from sw_model.collective.plan import BufferUse, CollectivePlan, Piece
 from sw_model.collective.steps import load_pieces, rank_steps, store_pieces
+from sw_model.endpoint.port_steps import PortReceive, PortSend, Wait, port_program
 from sw_model.errors import InputError
 from sw_model.platform import EngineParameters, Platform
-from sw_model.topology import DimKind
+
+MAX_STEPS = 255  # of all ports, by the fields of an op
 
 __all__ = ["BufferMap", "RecordCompiler", "descriptor_bytes", "pack"]
 
@@ -88,21 +82,27 @@ class BufferMap:
         return before + use.buffer * self.engine.partitions[use.partition].flits
 
 
+#: The words of a program, by port.
+Words = tuple[tuple[int, ...], ...]
+
+
 @dataclass
 class _ProgramMemory:
-    """What one step program memory of a dim holds at this point of the record stream."""
+    """What the send or the receive step program memories of a dim's ports hold at this point of the
+    record stream. A program begins at one place in all of them."""
 
     size: int
     used: int = 0
-    starts: dict[tuple[int, ...], int] = field(default_factory=dict)
+    starts: dict[Words, int] = field(default_factory=dict)
 
-    def place(self, words: tuple[int, ...]) -> tuple[int, bool] | None:
+    def place(self, words: Words) -> tuple[int, bool] | None:
         """First step of a program and whether it must be written; None where it has no room."""
         if words in self.starts:
             return self.starts[words], False
-        if self.used + len(words) > self.size:
+        longest = max(len(part) for part in words)
+        if self.used + longest > self.size:
             return None
-        start, self.used = self.used, self.used + len(words)
+        start, self.used = self.used, self.used + longest
         self.starts[words] = start
         return start, True
 
@@ -163,7 +163,7 @@ class RecordCompiler:
         ------
         InputError
             where the plan does not fit the engine: a program longer than the program memory, a
-            piece of memory that does not begin at a flit, a message that a Ring's port cannot send.
+            piece of memory that does not begin at a flit, a message that no port can send.
         """
         records: list[int] = []
         last_store = len(plan.stores) - 1
@@ -259,22 +259,32 @@ class RecordCompiler:
     ) -> None:
         slot = plan.ops[dim][index]
         steps = rank_steps(plan, slot.chunk, slot.phase, self.rank)
-        self._check_port(plan, dim, steps)
-        sends = tuple(self._send(dim, step, plan.collective) for step in steps.sends)
-        receives = tuple(self._receive(step) for step in steps.receives)
-        tx = self._program(dim, sends, self._sends, False, steps, records)
-        rx = self._program(dim, receives, self._receives, True, steps, records)
+        topology = plan.topology
+        place = topology.coordinates(self.rank)[dim]
+        program = port_program(steps, topology.dims[dim], place, dim)
+        sends = tuple(tuple(self._send(dim, step, plan) for step in part) for part in program.sends)
+        receives = tuple(tuple(self._receive(step) for step in part) for part in program.receives)
+        tx = self._program(dim, sends, self._sends, False, records)
+        rx = self._program(dim, receives, self._receives, True, records)
         if tx is None or rx is None:
             records.append(pack(Program, {"kind": RecordKind.FENCE}))
             for memory in (*self._sends, *self._receives):
                 memory.clear()
-            tx = self._program(dim, sends, self._sends, False, steps, records)
-            rx = self._program(dim, receives, self._receives, True, steps, records)
+            tx = self._program(dim, sends, self._sends, False, records)
+            rx = self._program(dim, receives, self._receives, True, records)
         if tx is None or rx is None:
             raise InputError(
-                f"an op on dim {dim + 1} has {max(len(sends), len(receives))} steps, and the "
-                f"program memory {self.platform.engine.program_steps}: raise engine.program_steps"
+                f"an op on dim {dim + 1} has {program.longest} steps, and the program "
+                f"memory {self.platform.engine.program_steps}: raise engine.program_steps"
             )
+        counts = [len(part) for part in sends]
+        received = sum(len(part) for part in receives)
+        for name, count in (("send", sum(counts)), ("receive", received)):
+            if count > MAX_STEPS:
+                raise InputError(
+                    f"an op on dim {dim + 1} must have at most {MAX_STEPS} {name} steps, "
+                    f"not {count}"
+                )
         request = plan.collective
         records.append(
             pack(
@@ -287,41 +297,26 @@ class RecordCompiler:
                     "operator": Operator[request.operator.upper()],
                     "collective": collective,
                     "tx_program": tx,
-                    "tx_count": len(sends),
+                    "tx_count": sum(counts),
                     "rx_program": rx,
-                    "rx_count": len(receives),
+                    "rx_count": received,
                     "source": self.buffers.number(slot.source),
                     "source_epoch": slot.source.epoch % 256,
                     "source_address": self.buffers.address(slot.source),
                     "destination": self.buffers.number(slot.destination),
                     "destination_epoch": slot.destination.epoch % 256,
                     "destination_address": self.buffers.address(slot.destination),
+                    "port_counts": sum(count << 8 * port for port, count in enumerate(counts)),
                 },
             )
         )
 
-    def _check_port(self, plan: CollectivePlan, dim: int, steps: RankSteps) -> None:
-        """Refuse what a port cannot do: that of a Ring leads to the next coordinate alone."""
-        topology = plan.topology
-        if topology.dims[dim].kind is not DimKind.RING:
-            return
-        here = topology.coordinates(self.rank)[dim]
-        onward = (here + 1) % topology.dims[dim].size
-        for step in steps.sends:
-            if step.peer != onward:
-                raise InputError(
-                    f"the port of dim {dim + 1}, a Ring, must send from coordinate {here} to "
-                    f"{onward}, not to {step.peer}: the engine has no "
-                    f"{plan.collective.operation.value} of this algorithm"
-                )
-
     def _program(
         self,
         dim: int,
-        words: tuple[int, ...],
+        words: Words,
         memories: list[_ProgramMemory],
         receive: bool,
-        steps: RankSteps,
         records: list[int],
     ) -> int | None:
         placed = memories[dim].place(words)
@@ -338,16 +333,19 @@ class RecordCompiler:
                         "receive": int(receive),
                         "index": start + i,
                         "step": word,
+                        "port": port,
                     },
                 )
-                for i, word in enumerate(words)
+                for port, part in enumerate(words)
+                for i, word in enumerate(part)
             ]
         return start
 
-    def _send(self, dim: int, step: SendStep, request: Collective) -> int:
+    def _send(self, dim: int, step: PortSend, plan: CollectivePlan) -> int:
         configuration = 0
         if step.flow is not None:
-            configuration = self.flows[dim].index(step.flow, request.data_type, request.operator)
+            table, request = self.flows[dim], plan.collective
+            configuration = table.index(step.flow, request.data_type, request.operator)
         return pack(
             TxStep,
             {
@@ -355,8 +353,9 @@ class RecordCompiler:
                 "offset": step.offset,
                 "length": step.length,
                 "last_bytes": self.platform.engine.flit_bytes,
-                "chase": int(step.after is not None),
-                "after": step.after or 0,
+                **_wait(step.wait),
+                "copied": int(step.wait is not None and step.wait.sent),
+                "local": int(step.local),
                 "copy": int(step.copy_offset is not None),
                 "copy_offset": step.copy_offset or 0,
                 "step": step.step,
@@ -364,7 +363,7 @@ class RecordCompiler:
             },
         )
 
-    def _receive(self, step: ReceiveStep) -> int:
+    def _receive(self, step: PortReceive) -> int:
         return pack(
             RxStep,
             {
@@ -373,8 +372,16 @@ class RecordCompiler:
                 "offset": step.offset,
                 "write_offset": step.write_offset,
                 "length": step.length,
+                **_wait(step.wait),
             },
         )
+
+
+def _wait(wait: Wait | None) -> dict[str, int]:
+    """The fields of a step that say what it waits for."""
+    if wait is None:
+        return {}
+    return {"chase": 1, "whole": int(wait.whole), "after": wait.step, "after_port": wait.port}
 
 
 def descriptor_bytes(records: Sequence[int]) -> bytes:

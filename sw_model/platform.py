@@ -20,6 +20,9 @@ _RATE_ERROR = Fraction(1, 100)
 """Largest relative error of a link's rate against the bandwidth asked for."""
 
 
+MOST_LINKS = 7
+"""Ports of an engine on one dim, at most; a record has a count of steps for each."""
+
 _SRAM_FLITS = 1 << 20  # what an SRAM address of the RTL reaches
 
 
@@ -130,7 +133,8 @@ class EngineParameters:
 
 @dataclass(frozen=True)
 class LinkParameters:
-    """The links of one dim: flits per cycle (at most 1) and cycles from end to end (at least 1)."""
+    """Each link of one dim: flits per cycle (at most 1) and cycles from end to end (at least
+    1)."""
 
     rate: Fraction
     latency: int
@@ -163,7 +167,8 @@ class Platform:
     """A whole platform: the topology and what each part of it can do.
 
     ``links[d]`` belongs to ``topology.dims[d]``; for FRED dims it is the link between an endpoint
-    and its switch, in each direction.
+    and its switch, in each direction; for FullyConnected dims one of ``Dim.links``, which share
+    the dim's bandwidth.
     """
 
     topology: Topology
@@ -206,23 +211,33 @@ class Platform:
         port = Fraction(engine.flit_bytes * clock_hz)
         links = []
         for number, dim in enumerate(topology.dims, start=1):
-            if dim.kind not in (DimKind.RING, DimKind.FRED):
+            if dim.kind not in (DimKind.RING, DimKind.FULLY_CONNECTED, DimKind.FRED):
                 raise ValueError(
-                    f"dim {number} must be a Ring or a Fred dim on this platform, "
-                    f"not {dim.kind.value!r}"
+                    f"dim {number} must be a Ring, a FullyConnected or a Fred dim on this "
+                    f"platform, not {dim.kind.value!r}"
                 )
-            if dim.bandwidth > port:
+            if dim.links > MOST_LINKS:
                 raise ValueError(
-                    f"the bandwidth of dim {number} must be at most one flit per cycle "
-                    f"({float(port) / 1e9:g} GB/s), not {float(dim.bandwidth) / 1e9:g} GB/s"
+                    f"dim {number}, a FullyConnected dim, must have at most {MOST_LINKS + 1} NPUs "
+                    f"on this platform, whose engines have {MOST_LINKS} ports on a dim, "
+                    f"not {dim.size}"
                 )
-            wanted = dim.bandwidth / port
+            share = dim.bandwidth / dim.links
+            each = "" if dim.links == 1 else f" over each of its {dim.links} links"
+            if share > port:
+                raise ValueError(
+                    f"the bandwidth of dim {number} must be at most one flit per cycle{each} "
+                    f"({float(port * dim.links) / 1e9:g} GB/s), "
+                    f"not {float(dim.bandwidth) / 1e9:g} GB/s"
+                )
+            wanted = share / port
             rate = wanted.limit_denominator(rate_denominator)
             if not rate or abs(rate / wanted - 1) > _RATE_ERROR:
                 raise ValueError(
                     f"the bandwidth of dim {number} must be within 1 % of a multiple of 1/d flits "
-                    f"per cycle with d at most {rate_denominator} ({float(port) / 1e9:g} GB/s is "
-                    f"one), not {float(dim.bandwidth) / 1e9:g} GB/s"
+                    f"per cycle{each} with d at most {rate_denominator} "
+                    f"({float(port * dim.links) / 1e9:g} GB/s is one), "
+                    f"not {float(dim.bandwidth) / 1e9:g} GB/s"
                 )
             latency = -(-dim.latency_ps * clock_hz // 10**12)
             links.append(LinkParameters(rate=rate, latency=max(1, latency)))

@@ -74,6 +74,12 @@ class Dim:
         if self.middle_copies > 64:
             raise ValueError(f"middle_copies must be at most 64, not {self.middle_copies!r}")
 
+    @property
+    def links(self) -> int:
+        """Links out of one NPU, which share its bandwidth: one to every other NPU of a
+        FullyConnected dim, one into everything else."""
+        return max(1, self.size - 1) if self.kind is DimKind.FULLY_CONNECTED else 1
+
 
 @dataclass(frozen=True)
 class Topology:

@@ -18,6 +18,7 @@ __all__ = [
     "StartEvent",
     "WrittenEvent",
     "context_bits",
+    "copied_layout",
     "has_written",
     "oldest_first",
     "progress_layout",
@@ -55,6 +56,11 @@ def progress_layout(contexts: int, ports: int) -> data.ArrayLayout:
     """What ops have received, by port and context. The messages of one port come in the order of
     its steps."""
     return data.ArrayLayout(data.ArrayLayout(Progress, contexts), ports)
+
+
+def copied_layout(contexts: int, ports: int) -> data.ArrayLayout:
+    """How many send steps of ops have ended, by port and context."""
+    return data.ArrayLayout(data.ArrayLayout(8, contexts), ports)
 
 
 def has_written(progress, *, port, context, after, whole, index):
@@ -143,6 +149,8 @@ class Contexts(wiring.Component):
         Number of the op in each context.
     progress : Out(array of arrays of Progress)
         By port and context.
+    copied : Out(array of arrays of 8 bits)
+        By port and context, send steps that have ended, with their copies.
     next : Out(context)
         The context of the next op to start; going up from it, cyclically, contexts are in the
         order in which their ops started.
@@ -185,6 +193,7 @@ class Contexts(wiring.Component):
                 "void": Out(contexts),
                 "numbers": Out(data.ArrayLayout(unsigned(16), contexts)),
                 "progress": Out(progress_layout(contexts, ports)),
+                "copied": Out(copied_layout(contexts, ports)),
                 "next": Out(context_bits(contexts)),
                 "oldest": Out(context_bits(contexts)),
                 "status": Out(DimStatus),
@@ -238,11 +247,16 @@ class Contexts(wiring.Component):
                 sent[self.next].eq(0),
                 received[self.next].eq(0),
                 *(self.progress[port][self.next].eq(0) for port in range(self.ports)),
+                *(self.copied[port][self.next].eq(0) for port in range(self.ports)),
             ]
 
         # Progress.
         self._count(m, sent, [(event.valid, event.context) for event in self.sent])
         self._count(m, received, [(e.valid & e.last, e.context) for e in self.written])
+        for port, done in enumerate(self.sent):
+            with m.If(done.valid):
+                now = self.copied[port][done.context]
+                m.d.sync += now.eq(now + 1)
         for port, written in enumerate(self.written):
             with m.If(written.valid):
                 now = self.progress[port][written.context]

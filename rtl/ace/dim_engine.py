@@ -141,7 +141,8 @@ class DimEngine(wiring.Component):
             return self.granted
         ahead = [Signal(16, name=f"ahead_{port}") for port in range(self.ports)]
         pulse = Signal()
-        m.d.comb += pulse.eq(Cat(count != 0 for count in ahead).all())
+        have = [(count != 0) | self.granted[port] for port, count in enumerate(ahead)]
+        m.d.comb += pulse.eq(Cat(have).all())
         for port, count in enumerate(ahead):
             m.d.sync += count.eq(count + self.granted[port] - pulse)
         return pulse
@@ -206,6 +207,7 @@ class DimEngine(wiring.Component):
             m.d.comb += tx.start.tx_count.eq(op.port_counts[port])
         m.d.comb += [
             tx.progress.eq(contexts.progress),
+            tx.copied.eq(contexts.copied),
             rx.progress.eq(contexts.progress),
             forward.progress.eq(contexts.progress[port]),
             tx.next.eq(contexts.next),

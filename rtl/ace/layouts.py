@@ -71,7 +71,8 @@ class TxStep(data.Struct):
     chase : send only what receive step ``after`` of the same op has already written: flit i
         follows flit i
     whole : with ``chase``: begin when that receive step has ended
-    after, after_port : index of that receive step among those of a port, and the port
+    copied : with ``whole``: it is a send step, and has ended with its copy
+    after, after_port : index of that step among those of a port, and the port
     copy : also write what is sent to the destination buffer, at ``copy_offset``
     copy_offset : first flit written there
     local : nothing goes to the link: with ``copy`` a move within the SRAM, without it only a wait
@@ -85,6 +86,7 @@ class TxStep(data.Struct):
     last_bytes: 8
     chase: 1
     whole: 1
+    copied: 1
     after: 8
     after_port: PORT_BITS
     copy: 1

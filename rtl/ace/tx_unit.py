@@ -11,6 +11,7 @@ from rtl.ace.contexts import (
     SentEvent,
     StartEvent,
     context_bits,
+    copied_layout,
     has_written,
     oldest_first,
     progress_layout,
@@ -75,7 +76,8 @@ class TxUnit(wiring.Component):
         The last packet of a message has begun to arrive.
     lookup : Out(ContextLookup)
     progress : In(array of arrays of Progress)
-        Of all ports of the dim.
+        Of all ports of the dim; and so ``copied``.
+    copied : In(array of arrays of 8 bits)
     next : In(context)
     program : In(ProgramWrite)
     read : Out(SramReadSignature)
@@ -134,6 +136,7 @@ class TxUnit(wiring.Component):
                 "closing": In(ClosingEvent(contexts=contexts)),
                 "lookup": Out(ContextLookup(contexts=contexts)),
                 "progress": In(progress_layout(contexts, ports)),
+                "copied": In(copied_layout(contexts, ports)),
                 "next": In(context_bits(contexts)),
                 "program": In(ProgramWrite(step=TxStep)),
                 "read": Out(SramReadSignature(**sram)),
@@ -314,6 +317,7 @@ class TxUnit(wiring.Component):
         held = Signal(self.contexts)
         chases = Signal(self.contexts)
         whole = Signal(self.contexts)
+        copied = Signal(self.contexts)
         after = Signal(data.ArrayLayout(unsigned(8), self.contexts))
         after_port = Signal(data.ArrayLayout(unsigned(PORT_BITS), self.contexts))
         numbers = Signal(data.ArrayLayout(unsigned(16), self.contexts))
@@ -381,13 +385,17 @@ class TxUnit(wiring.Component):
                 arrived.eq(
                     ~chases[context]
                     | free[context]
-                    | has_written(
-                        self.progress,
-                        port=self._of(after_port[context]),
-                        context=context,
-                        after=after[context],
-                        whole=whole[context],
-                        index=0,
+                    | Mux(
+                        copied[context],
+                        self.copied[self._of(after_port[context])][context] > after[context],
+                        has_written(
+                            self.progress,
+                            port=self._of(after_port[context]),
+                            context=context,
+                            after=after[context],
+                            whole=whole[context],
+                            index=0,
+                        ),
                     )
                 ),
                 ready[context].eq(held[context] & granted & arrived),
@@ -403,6 +411,7 @@ class TxUnit(wiring.Component):
                     held[context].eq(1),
                     chases[context].eq(program_read.data.chase),
                     whole[context].eq(program_read.data.whole),
+                    copied[context].eq(program_read.data.copied),
                     after[context].eq(program_read.data.after),
                     after_port[context].eq(program_read.data.after_port),
                 ]

@@ -13,6 +13,7 @@ from rtl.ace.endpoint import AceEndpoint
 from rtl.ace.memory_port import ADDRESS_BITS, MemoryReadSignature, MemoryWriteSignature
 from rtl.ace.status import DimStatus
 from rtl.link.delay import LinkDelay
+from sim_top.platform.links import JOINED, joints
 from sim_top.platform.parameters import engine_parameters
 from sim_top.platform.switches import SwitchBank
 from sw_model.platform import Platform
@@ -144,19 +145,19 @@ class PlatformComponent(wiring.Component):
     def _links(self, m: Module, endpoints: list[AceEndpoint]) -> list[Signal]:
         """Join the endpoints dim by dim; the error flags of the switches."""
         topology = self.platform.topology
+        first_ports = engine_parameters(self.platform).first_ports
         errors = []
         configuration_written = Signal()
         m.d.sync += configuration_written.eq(self.configuration_write)
         for dim, description in enumerate(topology.dims):
-            groups = sorted({topology.peers(rank, dim) for rank in range(topology.npus)})
-            if description.kind is DimKind.RING:
-                for group in groups:
-                    for here, there in zip(group, (*group[1:], group[0]), strict=True):
-                        self._wire(
-                            m, dim, f"ring_{dim}_{here}",
-                            endpoints[here].send[dim], endpoints[there].receive[dim],
-                        )  # fmt: skip
+            first = first_ports[dim]
+            if description.kind in JOINED:
+                for joint in joints(topology, dim):
+                    source = endpoints[joint.sender].send[first + joint.port]
+                    sink = endpoints[joint.receiver].receive[first + joint.port]
+                    self._wire(m, dim, joint.name(dim), source, sink)
                 continue
+            groups = sorted({topology.peers(rank, dim) for rank in range(topology.npus)})
             bank = self._banks[dim]
             m.submodules[f"switches_{dim}"] = bank
             m.d.comb += [
@@ -171,10 +172,11 @@ class PlatformComponent(wiring.Component):
                 for port, rank in enumerate(group):
                     place = number * description.size + port
                     self._wire(
-                        m, dim, f"up_{dim}_{rank}", endpoints[rank].send[dim], bank.receive[place]
+                        m, dim, f"up_{dim}_{rank}", endpoints[rank].send[first], bank.receive[place]
                     )
                     self._wire(
-                        m, dim, f"down_{dim}_{rank}", bank.send[place], endpoints[rank].receive[dim]
+                        m, dim, f"down_{dim}_{rank}",
+                        bank.send[place], endpoints[rank].receive[first],
                     )
                 errors.append(bank.errors[number])
         return errors

@@ -34,10 +34,11 @@ def engine_parameters(platform: Platform) -> AceParameters:
     engine = platform.engine
     dims = tuple(
         DimParameters(
-            grants=dim.kind is DimKind.RING,
+            grants=dim.kind is not DimKind.FRED,
             rate=platform.links[number].rate,
             credits=platform.buffer_flits(number),
             depth=platform.buffer_flits(number),
+            ports=dim.links,
         )
         for number, dim in enumerate(platform.topology.dims)
     )

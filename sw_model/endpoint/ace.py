@@ -72,9 +72,10 @@ class Endpoint:
                 contexts=engine.contexts,
                 depth=engine.queue_depth,
                 packet_flits=engine.packet_bytes // engine.flit_bytes,
+                ports=description.links,
                 on_end=on_end,
             )
-            for dim in range(len(platform.topology.dims))
+            for dim, description in enumerate(platform.topology.dims)
         ]
         units: dict[int, RecordQueue] = {int(Unit.LOAD): self.tx_dma, int(Unit.STORE): self.rx_dma}
         for unit in self.dims:

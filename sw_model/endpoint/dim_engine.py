@@ -1,4 +1,5 @@
-"""A dim engine: contexts, transmit unit and receive unit of one dim of one endpoint.
+"""A dim engine: contexts, and a transmit and a receive unit for each port, of one dim of one
+endpoint.
 
 Messages are simulated as a whole. Of a message only three cycles matter: when its header, its
 first payload flit and its last flit are somewhere; rates, pipelines and chasing keep the flits
@@ -14,62 +15,14 @@ from collections.abc import Callable
 from typing import Any, Protocol
 
 from sw_model.endpoint.command import CommandUnit
-from sw_model.endpoint.programs import Record, Send
+from sw_model.endpoint.op import NEVER, Op
+from sw_model.endpoint.programs import Record
 from sw_model.endpoint.scoreboard import Scoreboard
 from sw_model.endpoint.timing import AceTiming
+from sw_model.endpoint.transmitter import Outlet, Transmitter
 from sw_model.engine import EventKernel
 
-__all__ = ["NEVER", "DimEngine", "Inlet", "Op", "Outlet"]
-
-NEVER = 1 << 62
-"""A cycle that is not known yet."""
-
-
-class Op:
-    """One op of one rank, from its record to its end.
-
-    Attributes
-    ----------
-    number : on its dim, since reset
-    begun : FRED dims: cycle from which on the last packet of every known message is arriving
-    heard : the same once all its messages are known
-    held : cycle from which its next send step is known to the transmit unit
-    ready : cycle from which its next send step may be chosen
-    first, last : by receive step, cycles in which its first and last flit are written
-    left : cycle in which the last flit sent so far leaves
-    """
-
-    __slots__ = (
-        "begun", "collective", "first", "heard", "held", "last", "left", "next", "number", "ready",
-        "receiving", "record", "sends", "start", "written",
-    )  # fmt: skip
-
-    def __init__(self, number: int, record: Record, collective: Any) -> None:
-        program = record.program
-        assert program is not None
-        self.number = number
-        self.record = record
-        self.collective = collective
-        self.sends = program.sends
-        self.next = 0
-        self.receiving = program.receives  # receive steps whose end is not known
-        self.ready = NEVER
-        self.held = NEVER
-        self.start = NEVER
-        self.begun = 0
-        self.heard = NEVER
-        self.first = [NEVER] * program.receives
-        self.last = [NEVER] * program.receives
-        self.left = 0
-        self.written = 0
-
-
-class Outlet(Protocol):
-    """Where a transmit unit's messages go: a ring neighbour, or an input of a FRED switch."""
-
-    def begin(self, op: Op, send: Send, chosen: int) -> None:
-        """A message was chosen in cycle ``chosen``. Calls `DimEngine.sent` once it is known when
-        its last flit leaves, now or later."""
+__all__ = ["NEVER", "DimEngine", "Inlet", "Op"]
 
 
 class Inlet(Protocol):
@@ -90,13 +43,20 @@ class DimEngine:
     contexts : ops under way at most
     depth : of its record queue
     packet_flits : payload flits of a full packet
+    ports : links out, and as many in
     on_end : called with (engine, op) at the end of every op, or None
+
+    Attributes
+    ----------
+    live : ops that have started and not ended, oldest first
+    granted : by op, cycle in which the grant of the last of its receivers arrives; None on a FRED
+        dim
     """
 
     __slots__ = (
-        "_accepted", "_contexts", "_due", "_early", "_free", "_granted", "_live", "_next_step",
-        "_packet_flits", "_queue", "_startable", "_wake", "busy_flits", "command", "contexts",
-        "grant_to", "inlet", "kernel", "on_end", "outlet", "room", "scoreboard", "timing", "unit",
+        "_accepted", "_arrived", "_contexts", "_due", "_early", "_grants", "_line", "_packet_flits",
+        "_queue", "_startable", "busy_flits", "command", "contexts", "grant_to", "granted", "inlet",
+        "kernel", "live", "on_end", "ports", "room", "scoreboard", "timing", "transmitters", "unit",
     )  # fmt: skip
 
     def __init__(
@@ -109,6 +69,7 @@ class DimEngine:
         contexts: int,
         depth: int,
         packet_flits: int,
+        ports: int = 1,
         on_end: Callable[[DimEngine, Op], None] | None = None,
     ) -> None:
         self.kernel = kernel
@@ -119,26 +80,38 @@ class DimEngine:
         self.room = depth
         self.on_end = on_end
         self.command: CommandUnit
-        self.outlet: Outlet
         self.inlet: Inlet
-        self.grant_to: tuple[DimEngine, int] | None = None  # ring: upstream, and cycles to it
+        # By port, where ops are granted: who sends to it, its port there, cycles to it.
+        self.grant_to: list[tuple[DimEngine, int, int]] = []
+        self.ports = ports
         self.busy_flits = 0
+        self.transmitters = [Transmitter(self, port) for port in range(ports)]
+        self.granted: list[int] | None = None
+        self.live: list[Op] = []
+        self._grants: list[list[int]] = [[] for _ in range(ports)]  # as granted, of each receiver
         self._queue: deque[Op] = deque()
         self._accepted = 0
         self._contexts: list[Op | None] = [None] * contexts
-        self._live: list[Op] = []  # started and not ended, oldest first
-        self._granted: list[int] | None = None  # ring: by op, cycle in which its grant arrives
-        self._free = 0  # cycle from which the transmit unit may choose
-        self._wake = NEVER  # cycle in which it will look again
         self._early: deque[tuple[int, int, int, int, int]] = deque()  # their op has not started
+        # By port: messages that wait for others, and the cycle behind what is written.
+        self._arrived: list[deque[tuple[Op, int, int, int, int]]] = [deque() for _ in range(ports)]
+        self._line = [0] * ports
         self._startable = 0  # cycle from which the next op may start
         self._due = NEVER  # cycle in which it will be tried
-        self._next_step = timing.next_step
         self._packet_flits = packet_flits
 
     @property
+    def outlet(self) -> Outlet:
+        """Where the messages of the first port go."""
+        return self.transmitters[0].outlet
+
+    @outlet.setter
+    def outlet(self, outlet: Outlet) -> None:
+        self.transmitters[0].outlet = outlet
+
+    @property
     def idle(self) -> bool:
-        return not self._queue and not self._live
+        return not self._queue and not self.live
 
     # Start and end of ops
 
@@ -179,16 +152,17 @@ class DimEngine:
         self.room += 1
         self.command.made_room(self.unit)
         self._contexts[context] = op
-        self._live.append(op)
+        self.live.append(op)
         op.start = start = cycle
-        op.held = start + self.timing.first_step
+        held = start + self.timing.first_step
         self._startable = start + 1
-        if self.grant_to is not None:
-            upstream, delay = self.grant_to
-            upstream.grant(start + delay)
-        if op.sends:
-            self._prepare(op)
-        elif not op.receiving:
+        for upstream, port, delay in self.grant_to:
+            upstream.grant(port, start + delay)
+        for transmitter, lane in zip(self.transmitters, op.lanes, strict=True):
+            lane.held = held
+            if lane.sends:
+                transmitter.prepare(op)
+        if not op.sending and not op.receiving:
             kernel.at(start + self.timing.received_end, self._end, op)
         if self._early:
             self._resume()
@@ -198,119 +172,63 @@ class DimEngine:
     def _end(self, op: Op) -> None:
         record = op.record
         self._contexts[op.number % self.contexts] = None
-        self._live.remove(op)
+        self.live.remove(op)
         self.scoreboard.fill(record.target)
         self.scoreboard.release(record.buffer)
         if self.on_end is not None:
             self.on_end(self, op)
         if self._queue:
             self._try(self.kernel.now)
-        elif not self._live:
+        elif not self.live:
             self.command.became_idle()
 
-    def _finish(self, op: Op) -> None:
+    def finish(self, op: Op) -> None:
         """All messages of ``op`` have a known end."""
         timing = self.timing
         sent, received = op.left + timing.sent_end, op.written + timing.received_end
         self.kernel.at(sent if sent > received else received, self._end, op)
 
-    # Transmit unit
+    # Transmit units
 
-    def grant(self, cycle: int) -> None:
-        """The receiver of this dim's messages has started one more op; its grant can be seen
-        here from ``cycle`` on."""
-        granted = self._granted
+    def grant(self, port: int, cycle: int) -> None:
+        """The receiver of a port's messages has started one more op; its grant can be seen here
+        from ``cycle`` on. An op is granted when all receivers have started it."""
+        granted = self.granted
         assert granted is not None
         number = len(granted)
+        if self.ports > 1:
+            self._grants[port].append(cycle)
+            if any(len(cycles) <= number for cycles in self._grants):
+                return
+            cycle = max(cycles[number] for cycles in self._grants)
         granted.append(cycle)
         op = self._contexts[number % self.contexts]
-        if op is not None and op.number == number and op.sends:
-            self._prepare(op)
+        if op is not None and op.number == number:
+            for transmitter, lane in zip(self.transmitters, op.lanes, strict=True):
+                if lane.sends:
+                    transmitter.prepare(op)
 
     def await_grants(self) -> None:
-        """Messages of this dim wait for grants (rings)."""
-        self._granted = []
-
-    def _prepare(self, op: Op) -> None:
-        """Find out from when on the next message of a started op may be chosen, if known."""
-        ready = op.held
-        after = op.sends[op.next].after
-        if after >= 0:
-            written = op.first[after]
-            if written == NEVER:
-                return
-            written += self.timing.chase
-            if written > ready:
-                ready = written
-        granted = self._granted
-        if granted is not None:
-            if op.number >= len(granted):
-                return
-            if granted[op.number] > ready:
-                ready = granted[op.number]
-        op.ready = ready
-        if self._free != NEVER:
-            self._look(ready if ready > self._free else self._free)
-
-    def _look(self, cycle: int) -> None:
-        """Choose a message in ``cycle``, unless an earlier look is due."""
-        if cycle < self.kernel.now:
-            cycle = self.kernel.now
-        if cycle < self._wake:
-            self._wake = cycle
-            self.kernel.decide(cycle, self._choose, cycle)
-
-    def _choose(self, cycle: int) -> None:
-        """Begin the next message of the oldest op that has one ready. On a FRED dim no op passes an
-        older one: all inputs of a switch send in one order."""
-        if cycle != self._wake:
-            return
-        self._wake = NEVER
-        soonest = NEVER
-        for op in self._live if self._granted is not None else self._in_order(cycle):
-            ready = op.ready
-            if ready <= cycle:
-                op.ready = NEVER
-                op.held = cycle + self._next_step
-                send = op.sends[op.next]
-                self.busy_flits += send.flits
-                self._free = NEVER
-                self.outlet.begin(op, send, cycle)
-                return
-            if ready < soonest:
-                soonest = ready
-        if soonest != NEVER:
-            self._look(soonest)
-
-    def _in_order(self, cycle: int) -> list[Op]:
-        """On a FRED dim, the only op that may send: the oldest with messages left, but nothing
-        behind an all-gather of which a message has not begun to arrive (docs/plan.md)."""
-        for op in self._live:
-            if op.next < len(op.sends):
-                return [op]
-            if len(op.first) > len(op.sends) and op.heard > cycle:
-                if op.heard != NEVER:
-                    self._look(op.heard)
-                return []
-        return []
+        """Messages of this dim wait for grants (where links lead from endpoint to endpoint)."""
+        self.granted = []
 
     def sent(self, op: Op, last: int, free: int) -> None:
-        """The last flit of the message chosen last leaves in cycle ``last``, and the transmit
-        unit chooses again from cycle ``free`` on."""
-        self._free = free
-        op.left = last
-        op.next += 1
-        if op.next < len(op.sends):
-            self._prepare(op)
-        elif not op.receiving:
-            self._finish(op)
-        soonest = min([op.ready for op in self._live])
-        if soonest != NEVER:
-            self._look(soonest if soonest > free else free)
+        """See `Transmitter.sent`, of the first port."""
+        self.transmitters[0].sent(op, last, free)
+
+    def copied(self, op: Op, port: int, step: int) -> None:
+        """A send step of an op has a known end: some may wait for its copy."""
+        for transmitter, lane in zip(self.transmitters, op.lanes, strict=True):
+            if lane.ready == NEVER and lane.next < len(lane.sends):
+                send = lane.sends[lane.next]
+                if send.copied and (send.after_port, send.after) == (port, step):
+                    transmitter.prepare(op)
 
     # Receive unit
 
-    def message(self, number: int, step: int, first: int, last: int, flits: int) -> int:
+    def message(
+        self, number: int, step: int, first: int, last: int, flits: int, port: int = 0
+    ) -> int:
         """A message for receive step ``step`` of op ``number``: its first and its last payload
         flit would be written in these cycles.
 
@@ -319,16 +237,54 @@ class DimEngine:
         int
             cycle in which its last flit is written; `NEVER` where its op has not started (FRED
             multicast): it waits, and all that follows behind it, and ``inlet.drained`` is called
-            once that is known.
+            once that is known. Of no meaning on a dim of several ports.
         """
         op = self._contexts[number % self.contexts]
         if self._early or op is None or op.number != number:
             self._early.append((number, step, first, last, flits))
             return NEVER
-        op.first[step] = first
-        op.last[step] = last
+        record = op.record.program
+        assert record is not None
+        if not record.ordered and (self.ports == 1 or not self._arrived[port]):
+            self._received(op, port, step, first, last, flits)
+            return last
+        self._arrived[port].append((op, step, first, last, flits))
+        self._in_order(port)
+        return last
+
+    def _in_order(self, port: int) -> None:
+        """Take what has come to a port as far as what it must follow is there; then the others."""
+        queue = self._arrived[port]
+        taken = False
+        while queue:
+            op, step, first, last, flits = queue[0]
+            assert op.record.program is not None
+            wait = op.record.program.waits[port][step]
+            if self._line[port] > first:
+                first = self._line[port]
+            if wait is not None:
+                before = op.last[wait.port][wait.step]
+                if before == NEVER:
+                    break
+                begun = before if wait.whole else op.first[wait.port][wait.step]
+                first = max(first, begun + self.timing.receive)
+                last = max(last, before + self.timing.receive)
+            last = max(last, first + flits - 1)
+            queue.popleft()
+            self._line[port] = last + 2  # a header follows
+            self._received(op, port, step, first, last, flits)
+            taken = True
+        if taken:
+            for other in range(self.ports):
+                if other != port and self._arrived[other]:
+                    self._in_order(other)
+
+    def _received(self, op: Op, port: int, step: int, first: int, last: int, flits: int) -> None:
+        """A message is written in these cycles."""
+        op.first[port][step] = first
+        op.last[port][step] = last
         op.receiving -= 1
-        if self._granted is None:
+        if self.granted is None:
             # A header is one flit ahead of the first payload flit of its packet.
             before = (flits - 1) // self._packet_flits * self._packet_flits
             begun = (last - (flits - 1 - before) if before else first) - self.timing.receive
@@ -336,16 +292,19 @@ class DimEngine:
                 op.begun = begun
             if not op.receiving:
                 op.heard = op.begun
-                if self._free != NEVER:
-                    self._look(op.heard if op.heard > self._free else self._free)
+                transmitter = self.transmitters[0]
+                if transmitter.free != NEVER:
+                    transmitter.look(max(op.heard, transmitter.free))
         if last > op.written:
             op.written = last
-        if op.next < len(op.sends):
-            if op.ready == NEVER and op.sends[op.next].after == step:
-                self._prepare(op)
+        if op.sending:
+            for transmitter, lane in zip(self.transmitters, op.lanes, strict=True):
+                if lane.ready == NEVER and lane.next < len(lane.sends):
+                    send = lane.sends[lane.next]
+                    if send.after == step and send.after_port == port and not send.copied:
+                        transmitter.prepare(op)
         elif not op.receiving:
-            self._finish(op)
-        return last
+            self.finish(op)
 
     def _resume(self) -> None:
         """Deliver messages that have waited for their op to start."""
@@ -370,25 +329,24 @@ class DimEngine:
     def waits(self) -> list[tuple[Op, str]]:
         """Every op that has started and not ended, and the next to start, with what each waits
         for."""
-        out = [(op, self._wait_of(op)) for op in self._live]
+        out = [(op, self._wait_of(op)) for op in self.live]
         if self._queue:
             op = self._queue[0]
             out.append((op, self._start_wait_of(op)))
         return out
 
     def _wait_of(self, op: Op) -> str:
-        if op.next < len(op.sends):
-            after = op.sends[op.next].after
-            if self._free == NEVER:
-                return "the link to take the rest of a message"
-            if self._granted is not None and op.number >= len(self._granted):
-                return f"the receiver's grant of message {op.next + 1} of {len(op.sends)}"
-            if after >= 0 and op.first[after] == NEVER:
-                return f"message {after + 1} of {len(op.first)}, which it forwards"
-        missing = [step + 1 for step, cycle in enumerate(op.last) if cycle == NEVER]
-        if missing:
-            return f"messages {missing} of {len(op.last)} to arrive"
-        return "nothing"
+        for port, transmitter in enumerate(self.transmitters):
+            cause = transmitter.waits(op)
+            if cause is not None:
+                return cause if self.ports == 1 else f"{cause}, at port {port}"
+        missing = []
+        for port, last in enumerate(op.last):
+            steps = [step + 1 for step, cycle in enumerate(last) if cycle == NEVER]
+            where = f" at port {port}" if self.ports > 1 else ""
+            if steps:
+                missing.append(f"messages {steps} of {len(last)} to arrive{where}")
+        return ", ".join(missing) or "nothing"
 
     def _start_wait_of(self, op: Op) -> str:
         holder = self._contexts[op.number % self.contexts]

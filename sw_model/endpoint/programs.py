@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 from sw_model.collective.plan import BufferUse, CollectivePlan, RankSteps
 from sw_model.collective.steps import geometry_of, load_pieces, rank_steps, store_pieces
 from sw_model.endpoint.counters import DimCounters, RankCounters
+from sw_model.endpoint.port_steps import PortProgram, Wait, port_program
 from sw_model.errors import InputError
 from sw_model.platform import EngineParameters
 
@@ -30,13 +31,26 @@ def link_flits(payload: int, packet_payload: int) -> int:
 
 
 class Send(NamedTuple):
-    """A send step: ``flits`` on the link, the receive step it follows (-1: none), the receive
-    step at the receiver, and the flow (None on a ring)."""
+    """A send step of a port.
+
+    ``flits`` : that it takes, on the link or within the SRAM
+    ``after`` : the receive step that it follows (-1: none), or with ``copied`` the send step whose
+        copy it needs
+    ``step`` : the receive step at the receiver
+    ``flow`` : None where links lead from endpoint to endpoint
+    ``configuration`` : in a tree of switches
+    ``after_port``, ``whole``, ``local`` : see `sw_model.endpoint.port_steps`
+    """
 
     flits: int
     after: int
     step: int
     flow: tuple[tuple[int, ...], tuple[int, ...]] | None
+    configuration: int = 0
+    after_port: int = 0
+    whole: bool = False
+    copied: bool = False
+    local: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,15 +59,20 @@ class OpProgram:
 
     Attributes
     ----------
-    sends : send steps
-    receives : number of receive steps
+    sends : send steps, by port
+    waits : of every receive step what it waits for, by port
+    steps, receives : number of send and of receive steps
+    ordered : a receive step waits for another
     sent, received : flits on the link, headers included
     payload_sent : flits without headers
     reductions : flits combined with a local operand
     """
 
-    sends: tuple[Send, ...]
+    sends: tuple[tuple[Send, ...], ...]
+    waits: tuple[tuple[Wait | None, ...], ...]
+    steps: int
     receives: int
+    ordered: bool
     sent: int
     received: int
     payload_sent: int
@@ -219,38 +238,66 @@ class ProgramCompiler:
             dims=tuple(dims),
         )
 
-    def op_program(self, plan: CollectivePlan, steps: RankSteps, size: int) -> OpProgram:
-        """The program of ``steps``, with data elements of ``size`` bytes."""
+    def op_program(self, plan: CollectivePlan, dim: int, steps: RankSteps, size: int) -> OpProgram:
+        """The program of ``steps`` on a dim, with data elements of ``size`` bytes."""
         quantum = plan.quantum * size
-        key = (steps.sends, steps.receives, quantum)
+        configurations = self._configurations(plan, steps)
+        place = plan.topology.coordinates(self.rank)[dim] if steps.sends or steps.receives else 0
+        key = (steps.sends, steps.receives, quantum, configurations, dim, place)
         found = self._programs.get(key)
         if found is None:
-            flit, packet = (
-                self.engine.flit_bytes,
-                self.engine.packet_bytes // self.engine.flit_bytes,
-            )
-            payloads = [-(-s.length * quantum // flit) for s in steps.sends]
-            arriving = [-(-r.length * quantum // flit) for r in steps.receives]
-            sends = tuple(
+            ports = self._ports(plan, dim, steps)
+            found = self._programs[key] = self._op_program(ports, quantum, configurations)
+        return found
+
+    def _ports(self, plan: CollectivePlan, dim: int, steps: RankSteps) -> PortProgram:
+        place = plan.topology.coordinates(self.rank)[dim]
+        return port_program(steps, plan.topology.dims[dim], place, dim)
+
+    def _op_program(
+        self, ports: PortProgram, quantum: int, configurations: tuple[int, ...]
+    ) -> OpProgram:
+        flit = self.engine.flit_bytes
+        packet = self.engine.packet_bytes // flit
+        named = iter(configurations)
+
+        def flits(length: int) -> int:
+            return -(-length * quantum // flit)
+
+        sends = tuple(
+            tuple(
                 Send(
-                    link_flits(payload, packet),
-                    -1 if step.after is None else step.after,
+                    link_flits(flits(step.length), packet),
+                    -1 if step.wait is None else step.wait.step,
                     step.step,
                     step.flow,
+                    0 if step.local else next(named, 0),
+                    0 if step.wait is None else step.wait.port,
+                    step.wait is not None and step.wait.whole,
+                    step.wait is not None and step.wait.sent,
+                    step.local,
                 )
-                for payload, step in zip(payloads, steps.sends, strict=True)
+                for step in part
             )
-            found = self._programs[key] = OpProgram(
-                sends=sends,
-                receives=len(arriving),
-                sent=sum(send.flits for send in sends),
-                received=sum(link_flits(payload, packet) for payload in arriving),
-                payload_sent=sum(payloads),
-                reductions=sum(
-                    n for n, r in zip(arriving, steps.receives, strict=True) if r.reduce
-                ),
-            )
-        return found
+            for part in ports.sends
+        )
+        received = [step for part in ports.receives for step in part]
+        on_links = [step for part in ports.sends for step in part if not step.local]
+        return OpProgram(
+            sends=sends,
+            waits=tuple(tuple(step.wait for step in part) for part in ports.receives),
+            steps=sum(len(part) for part in sends),
+            receives=len(received),
+            ordered=any(step.wait is not None for step in received),
+            sent=sum(send.flits for part in sends for send in part if not send.local),
+            received=sum(link_flits(flits(step.length), packet) for step in received),
+            payload_sent=sum(flits(step.length) for step in on_links),
+            reductions=sum(flits(step.length) for step in received if step.reduce),
+        )
+
+    def _configurations(self, plan: CollectivePlan, steps: RankSteps) -> tuple[int, ...]:
+        """The configuration that each message names, in a tree of switches."""
+        return (0,) * len(steps.sends)
 
     def _buffer(self, use: BufferUse) -> int:
         return self._bases[use.partition] + use.buffer
@@ -276,12 +323,12 @@ class ProgramCompiler:
                     memory[1].clear()
                 ops.clear()
                 if not self._write(plan, dim, steps, records):
+                    longest = self._ports(plan, dim, steps).longest
                     raise InputError(
-                        f"an op on dim {dim + 1} has "
-                        f"{max(len(steps.sends), len(steps.receives))} steps, and the program "
+                        f"an op on dim {dim + 1} has {longest} steps, and the program "
                         f"memory {self.engine.program_steps}: raise engine.program_steps"
                     )
-            program = ops[key] = self.op_program(plan, steps, size)
+            program = ops[key] = self.op_program(plan, dim, steps, size)
         source, destination = slot.source, slot.destination
         records.append(
             Record(
@@ -300,16 +347,20 @@ class ProgramCompiler:
         """Records that write the step programs of an op; False where one of them has no room."""
         request = plan.collective
         # The configuration that a flow's messages name depends on what is reduced, and how.
-        kind = (request.data_type, request.operator) if steps.sends and steps.sends[0].flow else ()
-        sends, receives = self._memories[dim]
+        kind: tuple = ()
+        if steps.sends and steps.sends[0].flow:
+            kind = (request.data_type, request.operator)
+        ports = self._ports(plan, dim, steps)
         fits = True
-        for memory, program, key in (
-            (sends, steps.sends, (steps.sends, kind)),
-            (receives, steps.receives, steps.receives),
+        for memory, programs, key in zip(
+            self._memories[dim],
+            (ports.sends, ports.receives),
+            ((ports.sends, kind), ports.receives),
+            strict=True,
         ):
-            new = memory.place(key, len(program))
+            new = memory.place(key, max(len(part) for part in programs))
             if new is None:
                 fits = False
-            else:
-                records.extend([_PROGRAM] * new)
+            elif new:
+                records.extend([_PROGRAM] * sum(len(part) for part in programs))
         return fits

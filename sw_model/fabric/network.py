@@ -1,4 +1,4 @@
-"""Endpoints joined by rings and FRED switches: the platform that the TLM simulates."""
+"""Endpoints joined by links and FRED switches: the platform that the TLM simulates."""
 
 from __future__ import annotations
 
@@ -53,22 +53,25 @@ class Network:
         for dim, description in enumerate(platform.topology.dims):
             if description.size == 1:
                 continue
-            if description.kind is DimKind.RING:
-                self._join_ring(dim, constants)
+            if description.kind in (DimKind.RING, DimKind.FULLY_CONNECTED):
+                self._join_links(dim, constants)
             else:
                 self._join_switches(kernel, dim, constants)
 
-    def _join_ring(self, dim: int, constants: FabricConstants) -> None:
+    def _join_links(self, dim: int, constants: FabricConstants) -> None:
+        """Port p leads to the coordinate p + 1 on."""
         topology, link = self.platform.topology, self.platform.links[dim]
         grant = constants.link.grant(link.latency) + constants.ace.granted
         for rank, endpoint in self.endpoints.items():
             peers = topology.peers(rank, dim)
             place = peers.index(rank)
-            after = self.representative[peers[(place + 1) % len(peers)]]
-            sender, receiver = endpoint.dims[dim], self.endpoints[after].dims[dim]
-            sender.outlet = RingLink(sender, receiver, link, constants)
+            sender = endpoint.dims[dim]
             sender.await_grants()
-            receiver.grant_to = (sender, grant)
+            for port, transmitter in enumerate(sender.transmitters):
+                after = self.representative[peers[(place + 1 + port) % len(peers)]]
+                receiver = self.endpoints[after].dims[dim]
+                transmitter.outlet = RingLink(sender, receiver, link, constants, port)
+                receiver.grant_to.append((sender, port, grant))
 
     def _join_switches(self, kernel: EventKernel, dim: int, constants: FabricConstants) -> None:
         topology, link = self.platform.topology, self.platform.links[dim]

@@ -165,7 +165,7 @@ def _activity(
     busiest = max(
         (one.dims[dim] for one in counters), key=lambda d: max(d.flits_sent, d.flits_received)
     )
-    rate = platform.links[dim].rate
+    rate = platform.links[dim].rate * platform.topology.dims[dim].links
     busy = max(busiest.flits_sent, busiest.flits_received) / rate
     payload = busiest.flits_sent - busiest.headers_sent
     return DimActivity(
