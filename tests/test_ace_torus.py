@@ -23,6 +23,8 @@ def test_operations(data_type: str) -> None:
         (Operation.ALL_REDUCE, 5001),
         (Operation.REDUCE_SCATTER, 64 * 16 * flit),
         (Operation.ALL_GATHER, 48 * flit),
+        (Operation.ALL_TO_ALL, 16 * flit),
+        (Operation.ALL_TO_ALL, 16 * 12 * flit),
     ]
     collectives = tuple(
         Collective(operation, elements, data_type, dims=_DIMS) for operation, elements in shapes

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from sw_model.collective.plan import Collective, CollectivePlan
+from sw_model.collective.cost import algorithm_of
+from sw_model.collective.plan import Algorithm, Collective, CollectivePlan, Operation
+from sw_model.errors import InputError
 from sw_model.platform import Platform
 from sw_model.schedule.limits import PlannerState
-from sw_model.schedule.planner import plan_collective
+from sw_model.schedule.planner import SCHEDULERS, Scheduler, plan_collective
+from sw_model.topology import Topology
 
 __all__ = ["PlanBook", "ScheduleOptions"]
 
@@ -22,11 +25,40 @@ class ScheduleOptions:
     scheduler : "baseline", "themis" or "balanced"
     intra : "fifo" or "scf"
     chunks : of one collective, at most, unless a chunk would not fit into an engine's buffers
+    algorithms : one for each dim of the network; by default those of the dims' kinds. What an
+        algorithm has no program for is direct (`sw_model.collective.cost.algorithm_of`)
     """
 
     scheduler: str = "themis"
     intra: str = "scf"
     chunks: int = 64
+    algorithms: tuple[Algorithm, ...] = ()
+
+    def for_operation(self, operation: Operation, topology: Topology) -> str | Scheduler:
+        """The scheduler of collectives of one kind.
+
+        Raises
+        ------
+        InputError
+            where the algorithms are not those of the network's dims.
+        """
+        if not self.algorithms:
+            return self.scheduler
+        if len(self.algorithms) != len(topology.dims):
+            raise InputError(
+                f"algorithms must be one for each of the {len(topology.dims)} dims, "
+                f"not {len(self.algorithms)}"
+            )
+        if self.scheduler not in SCHEDULERS:
+            raise InputError(
+                f"algorithms must come with one of the schedulers {', '.join(SCHEDULERS)}, "
+                f"not {self.scheduler!r}"
+            )
+        chosen = tuple(
+            algorithm_of(dim, operation, wanted)
+            for dim, wanted in zip(topology.dims, self.algorithms, strict=True)
+        )
+        return replace(SCHEDULERS[self.scheduler], algorithms=chosen)  # type: ignore[type-var]
 
 
 class PlanBook:
@@ -74,7 +106,7 @@ class PlanBook:
         plan = plan_collective(
             collective,
             self.platform,
-            scheduler=self.options.scheduler,
+            scheduler=self.options.for_operation(collective.operation, self.platform.topology),
             intra=self.options.intra,
             chunks=self.options.chunks,
             state=self._state,

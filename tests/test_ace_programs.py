@@ -1,0 +1,134 @@
+"""Collectives as programs: on the RTL, bit for bit, and the same traffic on the model.
+
+All of these run on the same hardware; only the steps that the planner writes down differ. The
+reference is the plan's replay in NumPy, which knows messages and sums, and nothing of ports.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import pytest
+
+from sim_top.crosscheck.matrix import Case, Setting
+from sim_top.crosscheck.run import check_case
+from sw_model.collective.plan import Algorithm, Collective, Operation
+from sw_model.errors import InputError
+from sw_model.platform import EngineParameters, MemoryParameters, Partition, Platform
+from sw_model.schedule.options import ScheduleOptions
+from sw_model.topology import Dim, DimKind, Topology
+
+FULL = Dim(DimKind.FULLY_CONNECTED, 4, Fraction(60 * 10**9), 16_000)
+RING = Dim(DimKind.RING, 4, Fraction(20 * 10**9), 16_000)
+PAIR = Dim(DimKind.RING, 2, Fraction(10 * 10**9), 100_000)
+FRED = Dim(DimKind.FRED, 2, Fraction(15 * 10**9), 24_000)
+SLOW = Dim(DimKind.FULLY_CONNECTED, 3, Fraction(15 * 10**9), 40_000)
+WIDE = Dim(DimKind.FULLY_CONNECTED, 5, Fraction(80 * 10**9), 16_000)
+EIGHT = Dim(DimKind.FULLY_CONNECTED, 8, Fraction(140 * 10**9), 16_000)
+
+AR, RS, AG, A2A = (
+    Operation.ALL_REDUCE,
+    Operation.REDUCE_SCATTER,
+    Operation.ALL_GATHER,
+    Operation.ALL_TO_ALL,
+)
+
+
+def platform(*dims: Dim) -> Platform:
+    """With room for what passes through in an all-to-all on a ring."""
+    partitions = (Partition(8, 256),) * (2 * len(dims)) + (Partition(8, 512),)
+    return Platform.from_topology(
+        Topology(dims),
+        engine=EngineParameters(partitions=partitions[-2:] if len(dims) == 1 else partitions),
+        memory=MemoryParameters(words=1 << 17),
+    )
+
+
+def check(
+    *dims: Dim,
+    shapes: list[tuple[Operation, int, str]],
+    algorithms: tuple[Algorithm, ...] = (),
+    scheduler: str = "baseline",
+) -> None:
+    """Run collectives one by one on both; cycles within 3 % or 8."""
+    every = tuple(range(len(dims)))
+    collectives = tuple(Collective(o, n, t, dims=every, name=o.value) for o, n, t in shapes)
+    schedule = ScheduleOptions(scheduler, "fifo", 8, algorithms)
+    cases = check_case(Case(Setting("programs", platform(*dims), schedule), collectives))
+    assert len(cases) == len(shapes)
+    for case in cases:
+        assert case.data_ok, case
+        assert case.counters_ok, case
+        assert abs(case.tlm_cycles - case.rtl_cycles) <= max(8, 0.03 * case.rtl_cycles), case
+
+
+def shapes_for(ranks: int, *, everything: bool = True) -> list[tuple[Operation, int, str]]:
+    """Operations of some sizes; blocks of whole flits."""
+    out = [(AR, 1, "fp16"), (AR, 999, "int32"), (RS, ranks * 40, "int32"), (AG, 72, "fp16")]
+    out += [(A2A, ranks * 8, "fp16"), (A2A, ranks * 4 * 21, "int32")]
+    if everything:
+        out += [(AR, 16_384, "fp16"), (RS, ranks * 2048, "fp16"), (AG, 2048, "int32")]
+        out += [(A2A, ranks * 1024, "fp16")]
+    return out
+
+
+def test_direct_programs_use_every_link_of_a_dim() -> None:
+    check(FULL, shapes=shapes_for(4, everything=False))
+
+
+def test_a_new_algorithm_is_a_program() -> None:
+    """The ring both ways round, in the ports of the same RTL as above."""
+    shapes = [(AR, 999, "int32"), (AR, 4096, "fp16"), (RS, 640, "fp16"), (AG, 200, "int32")]
+    check(FULL, shapes=shapes, algorithms=(Algorithm.BIDIRECTIONAL_RING,))
+
+
+@pytest.mark.full
+@pytest.mark.parametrize(
+    "algorithm", [a for a in Algorithm if a is not Algorithm.IN_NETWORK], ids=lambda a: a.value
+)
+@pytest.mark.parametrize("dim", [FULL, SLOW, WIDE, EIGHT], ids=lambda d: str(d.size))
+def test_every_algorithm_on_a_fully_connected_dim(dim: Dim, algorithm: Algorithm) -> None:
+    """A double binary tree has no other operation than those of whole buffers, and
+    halving-doubling no other sizes than powers of two."""
+    shapes = shapes_for(dim.size)
+    if algorithm is Algorithm.DOUBLE_BINARY_TREE:
+        shapes = [shape for shape in shapes if shape[0] is AR]
+    if algorithm is Algorithm.HALVING_DOUBLING and dim.size not in (4, 8):
+        with pytest.raises(InputError, match=r"^halving-doubling must have a power of two of NPUs"):
+            check(dim, shapes=shapes, algorithms=(algorithm,))
+        return
+    check(dim, shapes=shapes, algorithms=(algorithm,))
+
+
+@pytest.mark.full
+def test_all_to_all_on_a_ring() -> None:
+    check(RING, shapes=shapes_for(4))
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("scheduler", ["baseline", "themis"])
+@pytest.mark.parametrize(
+    "dims",
+    [(FULL, PAIR), (PAIR, FULL), (SLOW, FRED), (FRED, SLOW, PAIR), (PAIR, SLOW, PAIR)],
+    ids=lambda dims: "-".join(f"{d.kind.value}{d.size}" for d in dims),
+)
+def test_dims_of_all_kinds_in_any_order(dims: tuple[Dim, ...], scheduler: str) -> None:
+    """An all-to-all has no program on a FRED dim."""
+    ranks = Topology(dims).npus
+    shapes = shapes_for(ranks)
+    if any(dim.kind is DimKind.FRED for dim in dims):
+        shapes = [shape for shape in shapes if shape[0] is not A2A]
+    check(*dims, shapes=shapes, scheduler=scheduler)
+
+
+@pytest.mark.full
+def test_four_dims() -> None:
+    """Rings of two around a dim of three, with halving-doubling on the first."""
+    pair = Dim(DimKind.FULLY_CONNECTED, 2, Fraction(20 * 10**9), 16_000)
+    check(
+        pair, PAIR, SLOW, PAIR,
+        shapes=shapes_for(24, everything=False),
+        algorithms=(
+            Algorithm.HALVING_DOUBLING, Algorithm.RING, Algorithm.DIRECT, Algorithm.RING,
+        ),
+    )  # fmt: skip
