@@ -119,15 +119,8 @@ def rows(progress: Callable[[float], object]) -> list[Row]:
         for batch in (case.batch, case.fewer):
             gains = _gains(case.name, batch)
             means[case.title, batch] = mean(gains)
-            at = iteration(case.name, batch, TORI[-1], "ideal")
-            exposed = iteration(case.name, batch, TORI[-1], "baseline-no-overlap")
-            share = exposed.exposed_ms / exposed.total_ms
+            reason = _reason(case.name, batch)
             what = f"training, {case.title}, {batch} samples an NPU: ACE over the best baseline"
-            reason = (
-                f"computing takes {at.compute_ms / 2:.3g} ms of an iteration here and "
-                f"communication, where nothing hides it, {100 * share:.0f} %; the compute times "
-                "of the paper are not known, and the gain follows that ratio"
-            )
             figures = [("mean of the tori", mean(gains), case.gain, 0.15)]
             if batch == case.batch:
                 figures.append(("largest", max(gains), case.largest, 0.15))
@@ -145,24 +138,46 @@ def rows(progress: Callable[[float], object]) -> list[Row]:
                 for label, ours, printed, near in figures
             ]
         progress((number + 1) / len(_CASES))
-    out.append(_order(means))
+    out += _orders(means)
     return out
 
 
-def _order(means: dict[tuple[str, int], float]) -> Row:
-    """ResNet-50 gains most, and all gain. With its own batch ResNet-50 has next to nothing to
-    hide; so the smaller one stands for it."""
-    resnet, gnmt, dlrm = _CASES
-    first = means[resnet.title, resnet.fewer]
-    others = (means[gnmt.title, gnmt.batch], means[dlrm.title, dlrm.batch])
-    return Row(
-        f"training: of ResNet-50 ({resnet.fewer} samples) > GNMT, > DLRM, and both > 1",
-        sum(first > other for other in others) + sum(other > 1 for other in others),
-        4,
-        "printed, abstract",
-        0,
-        "hold",
+def _reason(name: str, batch: int) -> str:
+    """Why a gain is small: what no endpoint could gain."""
+    ideal = [
+        min(iteration(name, batch, sizes, kind).total_ms for kind in _BASELINES)
+        / iteration(name, batch, sizes, "ideal").total_ms
+        for sizes in TORI
+    ]
+    exposed = iteration(name, batch, TORI[-1], "baseline-no-overlap")
+    return (
+        f"even ideal endpoints gain no more than {mean(ideal):.3g} on average and {max(ideal):.3g} "
+        f"at most, since computing takes {exposed.compute_ms / 2:.3g} ms of an iteration here and "
+        f"communication that nothing hides {100 * exposed.exposed_ms / exposed.total_ms:.0f} % of "
+        "it; the compute times of the paper are not known"
     )
+
+
+def _orders(means: dict[tuple[str, int], float]) -> list[Row]:
+    """ResNet-50 gains most, and all gain; with its own batch, with which it has next to nothing to
+    hide, and with the smaller one in its place."""
+    resnet, gnmt, dlrm = _CASES
+    others = (means[gnmt.title, gnmt.batch], means[dlrm.title, dlrm.batch])
+    out = []
+    for batch, chosen in ((resnet.batch, ""), (resnet.fewer, "; the batch was chosen by trying")):
+        first = means[resnet.title, batch]
+        out.append(
+            Row(
+                f"training: of ResNet-50 ({batch} samples) > GNMT, > DLRM, and both > 1",
+                sum(first > other for other in others) + sum(other > 1 for other in others),
+                4,
+                f"printed, abstract{chosen}",
+                0,
+                "hold",
+                reason=f"of ResNet-50 {_reason(resnet.name, batch)}",
+            )
+        )
+    return out
 
 
 def table() -> Table:

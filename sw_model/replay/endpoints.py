@@ -7,7 +7,8 @@ op goes at the pace of its slowest member.
 
 *Engine.* Chunks, of at most 64 KiB and not much less than a message of 8 KiB, are read once, at the
 bandwidth of the kind, when the SRAM has room for them, and written once when they are done. An op
-keeps a state machine of its dim until its chunk has arrived. The SRAM is one pool here (decided
+keeps a state machine of its dim until its chunk has arrived; a dim has as many of them as
+`sw_model.endpoint.state_machines` gives it. The SRAM is one pool here (decided
 here: its partitions belong to the planner of a single collective, `sw_model.schedule.planner`).
 """
 
@@ -20,6 +21,7 @@ from typing import Any
 from sw_model.collective.memory_traffic import NO_TRAFFIC, MemoryTraffic, engine_traffic
 from sw_model.collective.plan import Operation
 from sw_model.endpoint.kinds import EndpointKind
+from sw_model.endpoint.state_machines import divide_machines
 from sw_model.errors import InputError
 from sw_model.replay.overlapped import OverlappedFabric, Waiting
 from sw_model.replay.plans import Planned, TimedOp
@@ -181,8 +183,7 @@ class EngineFabric(OverlappedFabric):
         self.reading = len(self.topology.dims)
         self.writing = self.reading + 1
         self.queues += [{}, {}]
-        active = sum(dim.size > 1 for dim in self.topology.dims)
-        self.machines = max(1, MACHINES // max(1, active))
+        self.machines = divide_machines(self.topology.dims, MACHINES, CHUNK_BYTES)
         self.room = SRAM_BYTES // CHUNK_BYTES
         self.working: dict[tuple[int, int], int] = {}  # by dim and colour
         self.resident: dict[int, int] = {}  # chunks, by colour
@@ -237,7 +238,8 @@ class EngineFabric(OverlappedFabric):
             return all(self.resident.get(colour, 0) < self.room for colour in colours)
         if dim == self.writing:
             return True
-        return all(self.working.get((dim, colour), 0) < self.machines for colour in colours)
+        most = self.machines[dim]
+        return all(self.working.get((dim, colour), 0) < most for colour in colours)
 
     def _begin(self, waiting: Waiting) -> None:
         self._take(waiting, 1)
