@@ -103,7 +103,7 @@ class EngineBench:
         packet = packet or len(flits)
         for begin in range(0, len(flits), packet):
             part = flits[begin : begin + packet]
-            values = {"op": op, "step": step, "sequence": sequence + begin}
+            values = {"op": op, "step": step, "sequence": sequence + begin, "collective": 9}
             values |= {"length": 16 * len(part), "last": int(begin + packet >= len(flits))}
             self.source.send([encode(PacketHeader, values) | HEAD])
             self.source.send(

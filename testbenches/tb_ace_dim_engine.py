@@ -298,6 +298,20 @@ async def a_message_for_an_op_to_come_waits(dut):
 
 
 @cocotb.test()
+async def a_message_of_another_collective_is_never_taken(dut):
+    """Its op number is that of an op here, but ranks disagree whose op that is."""
+    t = EngineBench(dut)
+    await t.begin([], [{"write_offset": 0, "into_destination": 1, "length": 2}])
+    t.op(0, 1, destination=32, collective=8)
+    t.message(0, 0, [5, 6])
+    await t.bench.step(60)
+    assert t.source.cycles == []
+    assert t.rx_write.writes == []
+    assert t.signals.status.running
+    assert t.signals.status.cause == WaitCause.FOREIGN
+
+
+@cocotb.test()
 async def ops_start_in_order_when_all_is_there(dut):
     """Source, destination and context, each named while it is missing."""
     t = EngineBench(dut)
@@ -348,6 +362,7 @@ async def packets_of_two_ops_interleave(dut):
     for begin in (0, 2):
         for op in (0, 1):
             values = {"op": op, "sequence": begin, "length": 32, "last": int(begin == 2)}
+            values["collective"] = 9
             t.source.send([encode(PacketHeader, values) | HEAD])
             t.source.send([100 * op + begin, 100 * op + begin + 1 | LAST])
     await t.ended(2)

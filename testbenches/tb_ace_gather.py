@@ -59,7 +59,7 @@ async def only_the_last_packet_of_a_message_counts(dut):
     t = await _gather(dut)
     for step in (1, 2):
         t.message(0, step, [1, 2, 3, 4])
-    first = {"op": 0, "step": 0, "length": 32, "last": 0}
+    first = {"op": 0, "step": 0, "length": 32, "last": 0, "collective": 9}
     t.source.send([encode(PacketHeader, first) | HEAD, 1, 2 | LAST])
     await t.bench.step(60)
     assert _ops(t) == [0]

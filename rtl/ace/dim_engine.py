@@ -224,13 +224,16 @@ class DimEngine(wiring.Component):
         ports = range(self.ports)
         o, i = ([self.at(name, port) for port in ports] for name in "oi")
         early = Cat(rx.early for _, rx, _ in units).any()
+        foreign = Cat(rx.foreign for _, rx, _ in units).any()
         behind = Cat(tx.chasing | rx.behind for tx, rx, _ in units).any()
         m.d.comb += [
             oldest.eq(contexts.oldest),
             link.eq(Cat(port.valid & ~port.ready for port in o)),
             self.status.eq(contexts.status),
         ]
-        with m.If(early):
+        with m.If(foreign):
+            m.d.comb += self.status.cause.eq(WaitCause.FOREIGN)
+        with m.Elif(early):
             m.d.comb += self.status.cause.eq(WaitCause.OPERATION)
         with m.Elif(contexts.status.running & (contexts.status.cause == WaitCause.NONE)):
             with m.If(Cat(tx.no_grant.bit_select(oldest, 1) for tx, _, _ in units).any()):

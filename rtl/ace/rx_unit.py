@@ -74,6 +74,9 @@ class RxUnit(wiring.Component):
         The header of a message's last packet was taken.
     early : Out(1)
         A header stands at ``i`` whose op has not started.
+    foreign : Out(1)
+        A header stands at ``i`` of an op that belongs to another collective here: it stays there,
+        because ranks that disagree on the order of collectives must not add up their data.
     behind : Out(1)
         A flit waits for the one that it follows.
 
@@ -125,6 +128,7 @@ class RxUnit(wiring.Component):
                 "reduced": Out(1),
                 "closing": Out(ClosingEvent(contexts=contexts)),
                 "early": Out(1),
+                "foreign": Out(1),
                 "behind": Out(1),
             }
         )
@@ -169,13 +173,16 @@ class RxUnit(wiring.Component):
         row = self.lookup.row
         move = Signal()  # the input register takes or empties
         known = Signal()
+        same = Signal()
         full = Signal()
         flit = Signal(flit_layout(self.flit_bytes))
         m.d.comb += [
             self.lookup.context.eq(header.op[: context_bits(self.contexts)]),
             known.eq(self.busy.bit_select(self.lookup.context, 1) & (row.number == header.op)),
+            same.eq(row.collective == header.collective),
             self.early.eq(self.i.valid & self.i.payload.head & ~known),
-            self.i.ready.eq(move & (~self.i.payload.head | known)),
+            self.foreign.eq(self.i.valid & self.i.payload.head & known & ~same),
+            self.i.ready.eq(move & (~self.i.payload.head | (known & same))),
             program_read.addr.eq(row.rx_program + header.step),
             program_read.en.eq(self.i.valid & self.i.payload.head & self.i.ready),
             self.closing.valid.eq(program_read.en & header.last),

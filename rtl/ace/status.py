@@ -38,6 +38,7 @@ class WaitCause(enum.IntEnum):
     LINK = 6  # the link takes no flit: no credit, or its rate is used up
     RECEIVE = 7  # everything is sent, a message has not arrived
     OPERATION = 8  # a message arrived for an op that has not started here
+    FOREIGN = 9  # a message arrived for the op, of another collective: ranks disagree on the order
 
 
 class DimStatus(data.Struct):

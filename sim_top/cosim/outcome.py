@@ -47,10 +47,13 @@ class SingleCollectives:
     ----------
     collectives : in order
     absent : ranks that never enter, to see what becomes of the others
+    reversed : ranks that are given the collectives in reversed order, all at once as the others
+        are, to see that they are caught
     """
 
     collectives: tuple[Collective, ...]
     absent: tuple[int, ...] = ()
+    reversed: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)

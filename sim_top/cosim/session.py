@@ -75,7 +75,14 @@ async def _run(dut: Any, job: Job, progress: Path) -> Outcome:
 async def _singles(
     backend: RtlBackend, control: PlatformControl, work: SingleCollectives, progress: Path
 ) -> list[tuple[RankCounters, ...]]:
-    """Run collectives one by one; the counters after each."""
+    """Run collectives one by one; the counters after each. With ranks that have them in reversed
+    order all are run at once."""
+    if work.reversed:
+        backend.issue_at_once(work.collectives, work.reversed)
+        left = len(work.collectives) * len(backend.representatives)
+        while left:
+            left -= len(await backend.wait(None))
+        return []
     counters = []
     for number, collective in enumerate(work.collectives):
         ranks = [rank for rank in backend.representatives if rank not in work.absent]

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from rtl.ace.counters import engine_counters
 from rtl.ace.status import DimStatus, WaitCause
 from sim_top.configurations import FlowTable
+from sim_top.platform.disagreement import disagreements
 from sim_top.platform.parameters import engine_parameters
 from sim_top.shell.control import Shell, StuckError
 from sw_model.endpoint.counters import DimCounters, RankCounters
@@ -30,6 +31,7 @@ _CAUSES = {
     WaitCause.LINK: "the link to take a flit",
     WaitCause.RECEIVE: "a message to arrive",
     WaitCause.OPERATION: "its start: a message for it has arrived",
+    WaitCause.FOREIGN: "a message of its collective: one of another stands in front of it",
 }
 
 
@@ -168,11 +170,13 @@ class PlatformControl:
         layout = data.ArrayLayout(data.ArrayLayout(DimStatus, dims), npus)
         values = layout.from_bits(await self._captured("status"))
         lines = []
+        running = {}
         for rank in range(npus):
             for dim in range(dims):
                 status = values[rank][dim]
                 who = f"rank {rank}, dim {dim + 1}: op {status.op}"
                 if status.running:
+                    running[rank, dim] = (status.op, status.collective)
                     lines.append(
                         f"{who} of collective {status.collective}, {status.sent} messages sent "
                         f"and {status.received} received, waits for {_CAUSES[status.cause]}"
@@ -181,6 +185,7 @@ class PlatformControl:
                     lines.append(
                         f"{who} has not started, and waits for {_CAUSES[status.start_cause]}"
                     )
+        lines += disagreements(self.platform.topology, running)
         return "\n".join(lines) or "no op is under way on any dim"
 
     def _faults(self) -> str:
