@@ -61,6 +61,7 @@ class HostedMemory(wiring.Component):
             writer.refusal.eq(memory.refusal),
             memory.idle.eq(self.idle),
             memory.index.eq(self.index),
+            memory.activate.eq(1),
             self.busy.eq(writer.busy),
             self.result.eq(writer.result),
             self.committed.eq(writer.committed),

@@ -27,7 +27,7 @@ FAULTS = [
     ("interconnect", "ReduceSwitch", "micro_switch",
      "with m.If(around[0].flit.head):", "with m.If(0):", LINE_RATE),
     # credits: a packet takes one too few, one comes back twice
-    ("switch", "OutputAccount", "output_account", "+ credit - reserve", "+ credit - reserve + 1",
+    ("switch", "OutputAccount", "output_account", "+ credit - taken", "+ credit - taken + 1",
      "a_packet_needs_credit_for_all_its_flits_at_every_output"),
     # the scheduler: a bubble, headers that are not compared, the later op first, no drain
     ("switch", "FlowScheduler", "scheduler", "keeps_on[k].eq(moving[k] & ~(go[k] & last))",

@@ -68,6 +68,7 @@ def test_scheduler():
             "data_type": Out(3).array(2),
             "operator": Out(2).array(2),
             "configuration": Out(12),
+            "started": Out(1),
             "switched": Out(1),
             "misaligned": Out(bits),
             "waiting": Out(bits),
@@ -176,6 +177,7 @@ def test_configuration_memory():
             "refusal": Out(Refusal),
             "lookup": In(lookup).array(3),
             "index": In(12),
+            "activate": In(1),
             "modes": Out(modes_layout(3, 2)),
         }
     )
@@ -195,7 +197,7 @@ def test_output_account():
         {
             "credit": In(1),
             "reserve": In(range(8)),
-            "available": Out(range(8), init=7),
+            "available": Out(range(8)),
             "go": In(1),
             "open": Out(1),
         }

@@ -7,6 +7,10 @@ from amaranth.lib.wiring import In, Out
 __all__ = ["StreamFifo"]
 
 
+SMALL = 16
+"""Items that are kept in flip-flops rather than in a memory."""
+
+
 class StreamFifo(wiring.Component):
     """First-in first-out buffer between two streams.
 
@@ -17,8 +21,9 @@ class StreamFifo(wiring.Component):
     registers only; the item comes out of a 2:1 multiplexer behind two registers.
 
     The oldest item always stands in an output register: one that arrives as the only item goes
-    there directly, any other by way of a one-read-one-write memory. The memory never reads and
-    writes one address in one cycle.
+    there directly, any other by way of a one-read-one-write memory. A memory of more than 16
+    items never reads and writes one address in one cycle; in a smaller one, which is made of
+    flip-flops, what is read then is not used.
 
     Parameters
     ----------
@@ -68,7 +73,7 @@ class StreamFifo(wiring.Component):
             m.d.sync += level.eq(Mux(push, level + 1, level - 1))
 
         arrived = Signal(len(item), reset_less=True)
-        with m.If(direct):
+        with m.If((level == 0) | (pop & (level == 1))):
             m.d.sync += arrived.eq(item)
         if self.depth == 1:
             m.d.comb += Value.cast(self.o.payload).eq(arrived)
@@ -84,7 +89,9 @@ class StreamFifo(wiring.Component):
         m.d.comb += [
             write.addr.eq(write_at),
             write.data.eq(item),
-            write.en.eq(push & ~direct),
+            # In a small buffer the free place is written whether an item comes or not, so that
+            # the enable of its many flip-flops does not hang on ``i.valid``.
+            write.en.eq(self.i.ready if self.depth <= SMALL else push & ~direct),
             read.addr.eq(self._following(read_at)),
             read.en.eq(pop),
             Value.cast(self.o.payload).eq(Mux(came_directly, arrived, read.data)),

@@ -117,7 +117,7 @@ class ConfigurationMemory(wiring.Component):
     """Holds the configurations, checked before they are loaded.
 
     A request is checked in one cycle and written in the next; ``done`` then says how it went. One
-    request every two cycles. A lookup and a read of modes answer in the next cycle.
+    request every two cycles. A lookup answers in the next cycle.
 
     Parameters
     ----------
@@ -135,7 +135,8 @@ class ConfigurationMemory(wiring.Component):
     refusal : with ``done``, the reason why it was not loaded
     lookup : for every input (channel after channel, port after port) an index, and in the next
         cycle its membership
-    index : In, and ``modes`` in the next cycle
+    index : In, an entry
+    activate : In, pulse: ``modes`` are those of ``index`` from the next cycle on
 
     Raises
     ------
@@ -172,6 +173,7 @@ class ConfigurationMemory(wiring.Component):
                 "refusal": Out(Refusal),
                 "lookup": In(lookup).array(ports * self.channels),
                 "index": In(INDEX_BITS),
+                "activate": In(1),
                 "modes": Out(modes_layout(ports, middle_copies)),
             }
         )
@@ -207,7 +209,7 @@ class ConfigurationMemory(wiring.Component):
             modes_write.data.eq(entry.modes),
             modes_write.en.eq(write),
             modes_read.addr.eq(self.index[:address_bits]),
-            modes_read.en.eq(1),
+            modes_read.en.eq(self.activate),
             self.modes.eq(modes_read.data),
         ]
 

@@ -1,6 +1,6 @@
 """What a FRED switch keeps of its errors."""
 
-from amaranth.hdl import Module, Mux, Value, unsigned
+from amaranth.hdl import Module, Mux, Signal, Value, unsigned
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -29,7 +29,7 @@ def error_layout(ports: int, channels: int = 1) -> data.StructLayout:
 
 
 class ErrorKeeper(wiring.Component):
-    """Sticky bits and counters. What happens in a cycle shows in the next one.
+    """Sticky bits and counters. What happens in a cycle shows two cycles later.
 
     Parameters
     ----------
@@ -61,12 +61,16 @@ class ErrorKeeper(wiring.Component):
     def elaborate(self, platform) -> Module:
         m = Module()
         errors = Value.cast(self.errors)
+        happened = Signal.like(self.new)  # some errors are known late in their cycle
         m.d.comb += self.error.eq(errors.any())
-        m.d.sync += errors.eq(Mux(self.clear, 0, errors) | Value.cast(self.new))
+        m.d.sync += [
+            Value.cast(happened).eq(Value.cast(self.new)),
+            errors.eq(Mux(self.clear, 0, errors) | Value.cast(happened)),
+        ]
         for kind, name in enumerate(error_layout(self.ports, self.channels).members):
             count = self.count[kind]
             # An overrun lasts until reset.
-            new = self.new[name] & (~self.errors[name] if name == "overrun" else ~0)
+            new = happened[name] & (~self.errors[name] if name == "overrun" else ~0)
             with m.If(new.any() & ~count.all()):
                 m.d.sync += count.eq(count + 1)
         return m

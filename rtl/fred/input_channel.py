@@ -226,21 +226,21 @@ class InputChannel(wiring.Component):
             with m.If(self.i.valid & (flit.last | flit.head)):
                 m.d.sync += skipping.eq(0)
         with m.Elif(left == 0):
+            # Also what is thrown away waits for room: whether a flit is taken must not hang on
+            # what it says.
+            m.d.comb += self.i.ready.eq(flits.i.ready & room)
             with m.If(flit.head & good):
                 m.d.comb += [
                     flits.i.valid.eq(self.i.valid & room),
                     flits.i.payload.head.eq(1),
                     flits.i.payload.last.eq(0),
-                    self.i.ready.eq(flits.i.ready & room),
                     header_enters.eq(self.i.valid & self.i.ready),
                 ]
                 with m.If(header_enters):
                     m.d.sync += left.eq(payload_flits)
-            with m.Else():
-                m.d.comb += self.i.ready.eq(1)
-                with m.If(self.i.valid):
-                    m.d.comb += [fault.length.eq(flit.head), fault.framing.eq(~flit.head)]
-                    m.d.sync += skipping.eq(~flit.last)
+            with m.Elif(self.i.valid & self.i.ready):
+                m.d.comb += [fault.length.eq(flit.head), fault.framing.eq(~flit.head)]
+                m.d.sync += skipping.eq(~flit.last)
         with m.Elif(self.i.valid & flit.head):
             m.d.comb += fault.framing.eq(1)
             m.d.sync += filling.eq(1)

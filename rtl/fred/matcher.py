@@ -18,7 +18,8 @@ class FlowMatcher(wiring.Component):
     lead. A packet is *complete* when every input of its flow holds a packet of the same
     configuration, *aligned* when all their headers agree, and *ready* when moreover every output
     has credit for a whole packet. ``ready`` and ``drop`` show in the next cycle what holds in
-    this one, unless the packet is taken in it.
+    this one, unless the packet is taken in it. So all comparisons stand in front of registers,
+    and only the choice behind them.
 
     Packets of one flow whose headers differ are never combined: those that come first in the
     plan's order (op, step, sequence; serial numbers that wrap), or all if none does, are dropped.
@@ -102,7 +103,8 @@ class FlowMatcher(wiring.Component):
         complete, aligned = Signal(self.ports), Signal(self.ports)
         for p, packet in enumerate(packets):
             covered = Cat(self.available[output] >= packet.flits for output in ports)
-            first = ~(packet.inputs & Cat(earlier[q][p] for q in ports)).any()
+            faulty, misfit = Signal(name=f"faulty_{p}"), Signal(name=f"misfit_{p}")
+            rivals = Signal(self.ports, name=f"rivals_{p}")  # of its flow, and before it
             m.d.comb += [
                 complete[p].eq(sound[p] & (~packet.inputs | together[p]).all()),
                 aligned[p].eq((~packet.inputs | agree[p]).all()),
@@ -111,12 +113,11 @@ class FlowMatcher(wiring.Component):
                 self.ready[p].eq(
                     complete[p] & aligned[p] & (~packet.outputs | covered).all() & ~self.take[p]
                 ),
-                self.drop[p].eq(
-                    ~self.take[p]
-                    & self.valid[p]
-                    & (packet.discard | (complete[p] & ~aligned[p] & first))
-                ),
+                faulty.eq(~self.take[p] & self.valid[p] & packet.discard),
+                misfit.eq(~self.take[p] & complete[p] & ~aligned[p]),
+                rivals.eq(packet.inputs & Cat(earlier[q][p] for q in ports)),
             ]
+            m.d.comb += self.drop[p].eq(faulty | (misfit & ~rivals.any()))
         m.d.comb += [
             self.waiting.eq(sound & ~complete),
             self.missing.eq(

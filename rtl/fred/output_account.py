@@ -52,7 +52,7 @@ class OutputAccount(wiring.Component):
         most = max(self._credits)
         reserve = In(range(most + 1))
         if channels == 1:
-            available = Out(range(most + 1), init=most)
+            available = Out(range(most + 1))
         else:
             available = Out(range(most + 1)).array(channels)
             reserve = reserve.array(channels)
@@ -69,11 +69,9 @@ class OutputAccount(wiring.Component):
     def elaborate(self, platform) -> Module:
         m = Module()
         if self.channels == 1:
-            self._count(m, self.credit, self.reserve, self.available)
+            self._count(m, self.credit, self.reserve, self.available, self._credits[0])
         for c in range(self.channels if self.channels > 1 else 0):
-            left = Signal.like(self.available[c], init=self._credits[c], name=f"left_{c}")
-            m.d.comb += self.available[c].eq(left)
-            self._count(m, self.credit[c], self.reserve[c], left)
+            self._count(m, self.credit[c], self.reserve[c], self.available[c], self._credits[c])
 
         gain, cost = self.rate.numerator, self.rate.denominator
         if gain == cost:
@@ -90,6 +88,9 @@ class OutputAccount(wiring.Component):
             m.d.sync += saved.eq(saved + gain)
         return m
 
-    def _count(self, m: Module, credit: Value, reserve: Value, left: Value) -> None:
-        with m.If(credit | (reserve != 0)):
-            m.d.sync += left.eq(left + credit - reserve)
+    def _count(self, m: Module, credit: Value, reserve: Value, available: Value, most: int) -> None:
+        # What is reserved comes late in its cycle, so it is counted in the next one.
+        left = Signal.like(available, init=most, name="left", src_loc_at=1)
+        taken = Signal.like(reserve, name="taken", init=0)
+        m.d.comb += available.eq(left - taken)
+        m.d.sync += [taken.eq(reserve), left.eq(left + credit - taken)]

@@ -1,6 +1,6 @@
 """Which packets start, and which flits go: classes, configurations, ports (docs/fred.md)."""
 
-from amaranth.hdl import Cat, Module, Mux, Signal, unsigned
+from amaranth.hdl import Cat, Const, Module, Mux, Signal, unsigned
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -58,8 +58,9 @@ class FlowScheduler(wiring.Component):
     forward : Out, one bit per input: and goes into the interconnect
     leave : Out, one bit per output: its port will hear one of these flits
     data_type, operator : Out, of the flow of each port
-    configuration : Out, that of the flits of the next cycle
-    switched : Out, pulse: the next cycle's differs from this cycle's
+    configuration : Out, that of the packets that start in this cycle, if any does
+    started : Out, pulse: some do
+    switched : Out, pulse: some do, in another configuration than the last ones
     misaligned : Out, pulse per input: its packet is thrown away
     waiting : Out, one bit per input: its packet is incomplete
     missing : Out, one bit per input: a packet of it is waited for
@@ -96,6 +97,7 @@ class FlowScheduler(wiring.Component):
                 "data_type": Out(DATA_TYPE_BITS).array(ports),
                 "operator": Out(OPERATOR_BITS).array(ports),
                 "configuration": Out(INDEX_BITS),
+                "started": Out(1),
                 "switched": Out(1),
                 "misaligned": Out(bits),
                 "waiting": Out(bits),
@@ -182,32 +184,35 @@ class FlowScheduler(wiring.Component):
 
     def _start(self, m, start, ready, able, first: list[Signal], busy) -> None:
         """Step 2. Choose a configuration and start what can start in it."""
-        packets = [head.payload for head in self.packet]
+        wanted = [head.payload.header.configuration for head in self.packet]
         active = Signal(INDEX_BITS)
         any_active = Signal()
-        chosen = self._choose(m, start, ready, first)
-        index = Signal(INDEX_BITS)
+        chosen = Signal(len(wanted))
+        m.d.comb += chosen.eq(self._choose(m, start, ready, first))
+        # Configurations are compared before one is chosen: of the heads with each other, with the
+        # step before, and of each with the active one.
+        alike = [
+            [Const(1) if j == k else None for k in range(len(wanted))] for j in range(len(wanted))
+        ]
+        for j, one in enumerate(wanted):
+            for k, other in enumerate(wanted[:j]):
+                alike[j][k] = alike[k][j] = same = Signal(name=f"alike_{j}_{k}")
+                m.d.sync += same.eq(one == other)
         stay, proceed = Signal(), Signal()
         m.d.comb += [
-            index.eq(
-                any_of(
-                    Mux(chosen[k], packet.header.configuration, 0)
-                    for k, packet in enumerate(packets)
-                )
+            self.configuration.eq(
+                any_of(Mux(chosen[k], index, 0) for k, index in enumerate(wanted))
             ),
-            stay.eq(any_active & (index == active)),
+            stay.eq(any_active & (chosen & Cat(index == active for index in wanted)).any()),
             proceed.eq(stay | ~busy),
             start.eq(
-                Cat(
-                    able[k] & proceed & (packet.header.configuration == index)
-                    for k, packet in enumerate(packets)
-                )
+                Cat(able[k] & proceed & (chosen & Cat(alike[k])).any() for k in range(len(wanted)))
             ),
+            self.started.eq(start.any()),
             self.switched.eq(start.any() & ~stay),
-            self.configuration.eq(Mux(start.any(), index, active)),
         ]
         with m.If(start.any()):
-            m.d.sync += [active.eq(index), any_active.eq(1)]
+            m.d.sync += [active.eq(self.configuration), any_active.eq(1)]
 
     def _choose(self, m: Module, start: Signal, ready: Signal, first: list[Signal]):
         """The input whose configuration comes next, one bit; see :class:`FlowScheduler`."""

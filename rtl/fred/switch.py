@@ -243,6 +243,7 @@ class FredSwitch(wiring.Component):
             errors.new.misaligned.eq(scheduler.misaligned),
             store.idle.eq(idle[: self.data_channels]),
             store.index.eq(scheduler.configuration),
+            store.activate.eq(scheduler.started),
             self._interconnect.modes.eq(store.modes),
             self.configured.eq(store.done),
             self.refusal.eq(store.refusal),
@@ -256,7 +257,9 @@ class FredSwitch(wiring.Component):
             under_way_ends = self._crossbar.idle if control else scheduler.idle[c]
             own = empty[c * self.ports : (c + 1) * self.ports]
             m.d.comb += idle[c].eq(own.all() & under_way_ends)
-        with m.If(scheduler.switched):
+        switched = Signal()  # late in its cycle
+        m.d.sync += switched.eq(scheduler.switched)
+        with m.If(switched):
             m.d.sync += self.switchovers.eq(self.switchovers + 1)
         for port in range(self.ports):
             self._input(m, port, empty)
