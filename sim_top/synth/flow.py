@@ -43,7 +43,7 @@ opt -fast
 abc -liberty {cells} -constr drive.sdc -D {picoseconds}
 opt_clean -purge
 write_json netlist.json
-write_verilog -noattr netlist.v
+write_verilog -noattr -simple-lhs netlist.v
 """
 #: What drives inputs and loads outputs of each module while ABC sizes its cells.
 _DRIVE = "set_driving_cell BUFX4\nset_load 0.03 [all_outputs]\n"
