@@ -163,7 +163,7 @@ class RecordCompiler:
         ------
         InputError
             where the plan does not fit the engine: a program longer than the program memory, a
-            piece of memory that does not begin at a flit, a message that no port can send.
+            message that no port can send.
         """
         records: list[int] = []
         last_store = len(plan.stores) - 1
@@ -230,12 +230,7 @@ class RecordCompiler:
         pieces = [p for p in pieces if p.elements] or [Piece(memory=0, elements=0, buffer=0)]
         out = []
         for number, piece in enumerate(pieces):
-            offset, remainder = divmod(piece.memory * size, flit)
-            if remainder:
-                raise InputError(
-                    f"a {plan.collective.operation.value} must cut its payload at whole flits: "
-                    f"element {piece.memory} is not at a multiple of {flit} bytes"
-                )
+            offset, shift = divmod(piece.memory * size, flit)
             flits, tail = divmod(piece.elements * size, flit)
             values = {
                 "kind": kind,
@@ -247,6 +242,7 @@ class RecordCompiler:
                 "length": flits + bool(tail),
                 "last_bytes": tail or flit,
                 "memory_address": region + offset,
+                "shift": shift,
                 **extra,
             }
             if kind == RecordKind.STORE:

@@ -57,9 +57,11 @@ class _Dma:
         self.dut = dut
 
     def store(
-        self, sram, memory, length, *, last_bytes=16, buffer=0, first=1, final=1, complete=None
-    ):
+        self, sram, memory, length, *,
+        last_bytes=16, buffer=0, first=1, final=1, complete=None, shift=0,
+    ):  # fmt: skip
         values = {"kind": RecordKind.STORE, "first": first, "final": final, "buffer": buffer}
+        values |= {"shift": shift}
         values |= {"sram_address": sram, "length": length, "last_bytes": last_bytes}
         values |= {"complete": int(complete is not None), "collective": complete or 0}
         self.records.send([encode(Store, values | {"memory_address": memory})])
@@ -88,6 +90,36 @@ async def one_store_cycle_by_cycle(dut):
     assert t.completions.items == [0xABC]
     assert t.completions.cycles == [t.write.last_acknowledgement + parameters()["completion"]]
     assert t.memory == {100 + i: t.sram[10 + i] for i in range(4)}
+
+
+@cocotb.test()
+async def shifted_stores_at_random(dut):
+    """Any shift and length, with stalls everywhere: the bytes of the flits from there on, one store
+    behind the other, and no byte besides, in no more flits than they lie in."""
+    generator = random_generator("shifts")
+    t = _Dma(dut, stalls=0.3)
+    await t.bench.reset()
+    wanted, place, count = {}, 16 * 7 + 5, 0
+    for number in range(40):
+        length, last_bytes = generator.randint(1, 6), generator.randint(1, 16)
+        sram = generator.randint(0, 500)
+        t.store(sram, place // 16, length, last_bytes=last_bytes, shift=place % 16, buffer=number)
+        size = 16 * (length - 1) + last_bytes
+        data = b"".join(t.sram[sram + i].to_bytes(16, "little") for i in range(length))
+        wanted |= {place + i: data[i] for i in range(size)}
+        count += (place + size - 1) // 16 - place // 16 + 1
+        place += size
+    await t.finish()
+    assert len(t.write.writes) == count
+    written = {
+        16 * flit + byte: value >> 8 * byte & 0xFF
+        for flit, value in t.memory.items()
+        for byte in range(16)
+    }
+    assert {place: written[place] for place in wanted} == wanted
+    assert not any(value for place, value in written.items() if place not in wanted)
+    assert t.scoreboard.bytes == len(wanted)
+    assert [buffer for _, buffer in t.scoreboard.releases] == list(range(40))
 
 
 @cocotb.test()

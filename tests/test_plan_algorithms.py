@@ -8,7 +8,7 @@ import random
 from collections import Counter
 from dataclasses import dataclass
 from fractions import Fraction
-from itertools import product
+from itertools import pairwise, product
 from math import prod
 
 import numpy as np
@@ -174,6 +174,7 @@ def test_against_numpy(case, data):
             data.draw(st.integers(0, 99)), algorithms, data.draw(st.sampled_from(list(Turn)))
         ),
         chunks=data.draw(st.integers(1, 3)),
+        quantum=data.draw(st.sampled_from([1, 1, 2, 4, 8])),
     )
     check_plan(plan)
     sources = _sources(asked, topology, np.random.default_rng(data.draw(st.integers(0, 99))))
@@ -181,21 +182,22 @@ def test_against_numpy(case, data):
         np.testing.assert_array_equal(result, _expected(asked, topology, sources, rank))
 
 
-@pytest.mark.parametrize("quantum", [4])
-def test_an_all_to_all_of_quanta(quantum):
+@pytest.mark.parametrize("operation", [RS, AG, A2A])
+@pytest.mark.parametrize("elements", [1, 7, 12, 12 * 8, 12 * 8 + 1, 12 * 12, 1001])
+def test_blocks_need_not_be_whole_quanta(operation, elements):
+    """Blocks of a payload that 12 ranks cannot share evenly, or not in whole quanta, or that is
+    less than an element for each: every block is padded to quanta of its own."""
     topology = Topology((dim(DimKind.RING, 3), dim(DimKind.SWITCH, 2), dim(DimKind.RING, 2)))
-    asked = Collective(A2A, 12 * 3 * quantum, data_type="int32", dims=(0, 1, 2))
-    plan = plan_collective(asked, topology, quantum=quantum, chunks=2)
+    asked = Collective(operation, elements, data_type="int32", dims=(0, 1, 2))
+    plan = plan_collective(asked, topology, quantum=8, chunks=2)
     check_plan(plan)
     sources = _sources(asked, topology, np.random.default_rng(0))
     for rank, result in enumerate(replay(plan, sources)):
         np.testing.assert_array_equal(result, _expected(asked, topology, sources, rank))
-    with pytest.raises(InputError) as error:
-        plan_collective(Collective(A2A, 12, data_type="int32", dims=(0, 1, 2)), topology, quantum=4)
-    assert str(error.value) == (
-        "the payload of an all-to-all must be whole flits of 16 bytes (4 elements) per rank, "
-        "not 12 elements over 12 ranks"
-    )
+    sizes = [b - a for a, b in pairwise(k * elements // 12 for k in range(13))]
+    if operation is AG:
+        sizes = [elements] * 12
+    assert plan.padding_bytes == 4 * sum(-size % 8 for size in sizes)
 
 
 # Bytes.

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+
 import pytest
 
 from sw_model.collective.geometry import Blocks, floor_bounds
@@ -18,6 +20,7 @@ from sw_model.collective.ring import ring_steps
 from sw_model.collective.steps import load_pieces, rank_steps, resident, store_pieces
 from sw_model.collective.traffic import phase_traffic
 from sw_model.schedule.planner import plan_collective
+from sw_model.topology import Dim, DimKind, Topology
 from tests.plan_cases import ring_by_fred
 
 AR, RS, AG = Operation.ALL_REDUCE, Operation.REDUCE_SCATTER, Operation.ALL_GATHER
@@ -165,10 +168,29 @@ def test_blocks_slice_without_a_loop():
             blocks = Blocks(elements=elements, group=group)
             for offset in range(4):
                 for extent in range(4):
-                    expected = sum(
-                        max(0, min(blocks.size(b), offset + extent) - offset) for b in range(group)
-                    )
-                    assert blocks.sliced(offset, extent) == expected
+                    for quantum in (1, 2, 3):
+                        quanta = [-(-blocks.size(b) // quantum) for b in range(group)]
+                        expected = sum(max(0, min(q, offset + extent) - offset) for q in quanta)
+                        assert blocks.sliced(offset, extent, quantum) == expected
+
+
+def test_elements_find_their_block():
+    for elements in range(1, 40):
+        for group in (1, 3, 7, 16):
+            blocks = Blocks(elements=elements, group=group)
+            found = [(b, i) for b in range(group) for i in range(blocks.size(b))]
+            assert [blocks.at(element) for element in range(elements)] == found
+
+
+def test_only_whole_quanta_are_one_piece():
+    """Blocks of 12 elements in quanta of 8: 1.5 quanta each, so no load takes two of them; blocks
+    of 16 are one load."""
+    ring = Topology((Dim(DimKind.RING, 4, Fraction(10**9), 0),))
+    for elements, pieces in ((48, 4), (64, 1)):
+        plan = plan_collective(Collective(RS, elements, dims=(0,)), ring, chunks=1, quantum=8)
+        loads = load_pieces(plan, 0, 1)
+        assert len(loads) == pieces
+        assert [piece.buffer for piece in loads] == [0, 2, 4, 6][:pieces]
 
 
 def test_like_chunks_share_their_steps():

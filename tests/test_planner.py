@@ -285,16 +285,6 @@ def test_bad_options(options, message):
             Collective(AR, 64, dims=(0, 2)),
             "dims must be among the 2 dims of the topology, not (0, 2)",
         ),
-        (
-            Collective(RS, 100, dims=(0, 1)),
-            "the payload of a reduce-scatter must be whole flits of 16 bytes (8 elements) per "
-            "rank, not 100 elements over 16 ranks",
-        ),
-        (
-            Collective(AG, 9, dims=(0, 1)),
-            "the payload of an all-gather must be whole flits of 16 bytes (8 elements), "
-            "not 9 elements",
-        ),
     ],
 )
 def test_bad_collectives(collective, message):

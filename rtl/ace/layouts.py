@@ -25,6 +25,7 @@ __all__ = [
     "RxStep",
     "Store",
     "TxStep",
+    "memory_flits",
 ]
 
 RECORD_BYTES = 32
@@ -164,7 +165,11 @@ class Begin(data.Struct):
 
 
 class Load(data.Struct):
-    """TX DMA record. A chunk takes one or more; ``first`` reserves, ``final`` fills the buffer."""
+    """TX DMA record. A chunk takes one or more; ``first`` reserves, ``final`` fills the buffer.
+
+    Its bytes lie in ``length`` flits of SRAM, from the first byte of the first on, ``last_bytes``
+    of them in the last; in memory they begin at byte ``shift`` of the flit ``memory_address``.
+    """
 
     kind: 4
     first: 1
@@ -176,6 +181,7 @@ class Load(data.Struct):
     last_bytes: 8
     memory_address: 32
     collective: 16
+    shift: 7
 
 
 class Op(data.Struct):
@@ -210,7 +216,8 @@ class Op(data.Struct):
 
 class Store(data.Struct):
     """RX DMA record. ``first`` waits for the buffer, ``final`` releases it, ``complete`` ends the
-    collective: when all its writes are acknowledged its completion is raised."""
+    collective: when all its writes are acknowledged its completion is raised. Where its bytes lie
+    is said as in a :class:`Load`."""
 
     kind: 4
     first: 1
@@ -223,3 +230,10 @@ class Store(data.Struct):
     last_bytes: 8
     memory_address: 32
     collective: 16
+    shift: 7
+
+
+def memory_flits(record, *, flit_bytes):
+    """Flits of memory in which the bytes of a :class:`Load` or :class:`Store` lie."""
+    behind = (record.shift + record.last_bytes) > flit_bytes
+    return record.length + (behind & (record.length != 0))

@@ -6,7 +6,16 @@ from amaranth.lib.wiring import In, Out
 
 from rtl.ace.collective_table import STATUS_BITS, CollectiveMark
 from rtl.ace.descriptor_fetch import RECORD_BITS
-from rtl.ace.layouts import Begin, CollectiveKind, Load, Op, Program, RecordKind, Store
+from rtl.ace.layouts import (
+    Begin,
+    CollectiveKind,
+    Load,
+    Op,
+    Program,
+    RecordKind,
+    Store,
+    memory_flits,
+)
 from rtl.ace.parameters import AceParameters
 from rtl.ace.regions import Regions, covered
 from rtl.ace.status import CompletionStatus
@@ -151,7 +160,7 @@ class RecordGuard(wiring.Component):
             m,
             self.regions,
             first=record.memory_address,
-            flits=record.length,
+            flits=memory_flits(record, flit_bytes=self.parameters.flit_bytes),
             write=write,
             name=name,
         )

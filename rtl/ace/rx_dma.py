@@ -5,7 +5,7 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from rtl.ace.collective_table import CollectiveMark, CollectiveQuery
-from rtl.ace.layouts import Store
+from rtl.ace.layouts import Store, memory_flits
 from rtl.ace.memory_port import ADDRESS_BITS, MemoryWriteSignature
 from rtl.ace.scoreboard import BufferEvent, BufferQuery
 from rtl.ace.sram import SramReadSignature
@@ -13,14 +13,19 @@ from rtl.ace.sram_reader import SramReader
 from rtl.ace.status import CompletionStatus
 from rtl.common.fifo import StreamFifo
 
-__all__ = ["RxDma"]
+__all__ = ["STORE_BUFFER", "RxDma"]
+
+STORE_BUFFER = 8
+"""Flits read from SRAM that memory has not taken, at most."""
 
 
 class RxDma(wiring.Component):
     """Executes STORE records in order.
 
     A record with ``first`` waits until its buffer is filled. Flits are read from consecutive SRAM
-    addresses and written with byte strobes: ``last_bytes`` of the last one. A record with
+    addresses and written with byte strobes: ``last_bytes`` of the last one. Where they begin within
+    a flit of memory (``shift``), each beat is put together of two flits, and the record may take a
+    beat more. A record with
     ``final`` releases its buffer when its last flit has been read from SRAM. A record with
     ``complete`` raises the completion when its writes, and so all before it, are acknowledged. A
     record of length zero, or of a collective that has been given up when it is reached, writes
@@ -86,9 +91,19 @@ class RxDma(wiring.Component):
         m = Module()
         m.submodules.queue = queue = StreamFifo(shape=Store, depth=self.queue_depth)
         wiring.connect(m, wiring.flipped(self.store), queue.i)
-        tag = data.StructLayout({"address": ADDRESS_BITS, "bytes": range(self.flit_bytes + 1)})
+        tag = data.StructLayout(
+            {
+                "address": ADDRESS_BITS,
+                "begin": range(self.flit_bytes),
+                "end": range(self.flit_bytes + 1),
+                "shift": range(self.flit_bytes),
+            }
+        )
         m.submodules.reader = reader = SramReader(
-            tag_shape=tag, depth=8, address_bits=self.address_bits, flit_bytes=self.flit_bytes
+            tag_shape=tag,
+            depth=STORE_BUFFER,
+            address_bits=self.address_bits,
+            flit_bytes=self.flit_bytes,
         )
         wiring.connect(m, reader.port, wiring.flipped(self.read))
 
@@ -110,7 +125,13 @@ class RxDma(wiring.Component):
         ends = data.StructLayout({"collective": 16, "issued": serial})
         m.submodules.ends = waiting = StreamFifo(shape=ends, depth=self.queue_depth)
         token = reader.i.payload
+        flits = Signal(21)  # of memory
+        end = Signal(range(2 * self.flit_bytes))  # of the last one, counted from where it is cut
         m.d.comb += [
+            flits.eq(memory_flits(record, flit_bytes=self.flit_bytes)),
+            end.eq(
+                record.shift + record.last_bytes - Mux(flits != record.length, self.flit_bytes, 0)
+            ),
             self.filled.buffer.eq(record.buffer),
             self.filled.epoch.eq(record.epoch),
             eligible.eq(
@@ -120,14 +141,16 @@ class RxDma(wiring.Component):
             ),
             self.query.collective.eq(record.collective),
             empty.eq((record.length == 0) | (self.query.void & (index == 0) & ~offered)),
-            last.eq(index + 1 == record.length),
+            last.eq(index + 1 == flits),
             reader.i.valid.eq(
                 eligible & ~empty & ((issued - acknowledged)[:serial] < self.write_beats)
             ),
-            token.read.eq(1),
+            token.read.eq(index < record.length),
             token.address.eq(record.sram_address + index),
             token.tag.address.eq(record.memory_address + index),
-            token.tag.bytes.eq(Mux(last, record.last_bytes, self.flit_bytes)),
+            token.tag.begin.eq(Mux(index == 0, record.shift, 0)),
+            token.tag.end.eq(Mux(last, end, self.flit_bytes)),
+            token.tag.shift.eq(record.shift),
             read.eq(reader.i.valid & reader.i.ready),
             over.eq((eligible & empty) | (read & last)),
             queue.o.ready.eq(over),
@@ -155,17 +178,24 @@ class RxDma(wiring.Component):
         # Write.
         request = self.memory.request
         result = reader.o.payload
+        before = Signal(8 * self.flit_bytes)
+        both = Signal(16 * self.flit_bytes)  # the last two flits, moved up
         m.d.comb += [
+            both.eq(Cat(before, result.data) << (result.tag.shift << 3)),
             request.valid.eq(reader.o.valid),
             reader.o.ready.eq(request.ready),
             request.payload.address.eq(result.tag.address),
-            request.payload.data.eq(result.data),
+            request.payload.data.eq(both[8 * self.flit_bytes :]),
             request.payload.strobe.eq(
-                Cat(result.tag.bytes > number for number in range(self.flit_bytes))
+                Cat(
+                    (result.tag.begin <= number) & (result.tag.end > number)
+                    for number in range(self.flit_bytes)
+                )
             ),
         ]
         with m.If(request.valid & request.ready):
-            m.d.comb += self.written_bytes.eq(result.tag.bytes)
+            m.d.comb += self.written_bytes.eq(result.tag.end - result.tag.begin)
+            m.d.sync += before.eq(result.data)
 
         # Complete.
         behind = Signal(serial)

@@ -5,7 +5,7 @@ from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from rtl.ace.collective_table import CollectiveMark, CollectiveQuery
-from rtl.ace.layouts import Load
+from rtl.ace.layouts import Load, memory_flits
 from rtl.ace.memory_port import MemoryReadSignature
 from rtl.ace.scoreboard import BufferEvent, BufferQuery
 from rtl.ace.sram import SramWriteSignature
@@ -20,7 +20,9 @@ class TxDma(wiring.Component):
 
     A record with ``first`` waits until its buffer is free. Bursts of up to ``burst_beats`` are
     requested while no more than ``read_beats`` payload beats are outstanding. Beats go to
-    consecutive SRAM flits; the bytes of the last one beyond ``last_bytes`` are written as zero. A
+    consecutive SRAM flits; the bytes of the last one beyond ``last_bytes`` are written as zero.
+    Where they begin within a flit of memory (``shift``), each flit is put together of two beats,
+    and the load takes one cycle more. A
     record with ``final`` fills its buffer with its last beat; a record of length zero, or of a
     collective that has been given up when it is reached, reads nothing and is complete then.
 
@@ -117,7 +119,9 @@ class TxDma(wiring.Component):
             self.freed.epoch.eq(record.epoch),
             self.query.collective.eq(record.collective),
             length.eq(Mux(self.query.void & ~begun & ~offered, 0, record.length)),
-            remaining.eq(length - requested),
+            remaining.eq(
+                Mux(length == 0, 0, memory_flits(record, flit_bytes=self.flit_bytes)) - requested
+            ),
             last_burst.eq(remaining <= self.burst_beats),
             beats.eq(Mux(last_burst, remaining, self.burst_beats)),
             begun.eq(requested != 0),
@@ -143,23 +147,42 @@ class TxDma(wiring.Component):
 
         # Data.
         current = flight.o.payload
-        index = Signal(20)
+        index = Signal(20)  # of the flit
         empty = Signal()
         last = Signal()
         beat = Signal()
+        written = Signal()
+        begins = Signal()  # the first beat of a shifted load: no flit is whole yet
+        held = Signal()  # it has been taken
+        whole = Signal(8 * self.flit_bytes)
+        rest = Signal()  # what is left of the last beat is the last flit
+        before = Signal(8 * self.flit_bytes)
         write = self.write.request
+        moving = self.memory.data
         m.d.comb += [
             empty.eq(current.length == 0),
             last.eq(index + 1 == current.length),
-            write.valid.eq(flight.o.valid & ~empty & self.memory.data.valid),
-            self.memory.data.ready.eq(flight.o.valid & ~empty & write.ready),
+            begins.eq((current.shift != 0) & ~held),
+            rest.eq(
+                held & last & (memory_flits(current, flit_bytes=self.flit_bytes) == current.length)
+            ),
+            write.valid.eq(flight.o.valid & ~empty & ~begins & (moving.valid | rest)),
+            moving.ready.eq(flight.o.valid & ~empty & (begins | (write.ready & ~rest))),
             write.payload.address.eq(current.sram_address + index),
-            beat.eq(write.valid & write.ready),
-            flight.o.ready.eq(empty | (beat & last)),
+            written.eq(write.valid & write.ready),
+            beat.eq(moving.valid & moving.ready),
+            flight.o.ready.eq(empty | (written & last)),
             self.fill.buffer.eq(current.buffer),
             self.fill.valid.eq(flight.o.valid & flight.o.ready & current.final),
             self.idle.eq(~queue.o.valid & ~flight.o.valid),
-            write.payload.data.eq(self.memory.data.payload),
+            whole.eq(
+                Mux(
+                    held,
+                    Cat(before, moving.payload) >> (current.shift << 3),
+                    moving.payload,
+                )
+            ),
+            write.payload.data.eq(whole),
             self.fault.valid.eq(beat & self.failed),
             self.fault.collective.eq(current.collective),
             self.fault.status.eq(CompletionStatus.MEMORY_ERROR),
@@ -169,14 +192,20 @@ class TxDma(wiring.Component):
                 Cat(
                     Mux(
                         number < current.last_bytes,
-                        self.memory.data.payload.word_select(number, 8),
+                        whole.word_select(number, 8),
                         0,
                     )
                     for number in range(self.flit_bytes)
                 )
             )
-        with m.If(beat):
+        with m.If(written):
             m.d.comb += self.read_bytes.eq(Mux(last, current.last_bytes, self.flit_bytes))
             m.d.sync += index.eq(Mux(last, 0, index + 1))
+        with m.If(beat):
+            m.d.sync += before.eq(moving.payload)
+        with m.If(written & last):
+            m.d.sync += held.eq(0)
+        with m.Elif(beat & begins):
+            m.d.sync += held.eq(1)
         m.d.sync += outstanding.eq(outstanding + Mux(taken, beats, 0) - beat)
         return m

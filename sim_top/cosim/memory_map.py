@@ -46,15 +46,17 @@ class Regions:
 
     @classmethod
     def of(cls, collective: Collective, platform: Platform) -> Regions:
-        """An all-gather's result is its group's size times its source; a reduce-scatter's that
-        part of it."""
+        """An all-gather's result is its group's size times its source; a reduce-scatter's the
+        largest block of it, an all-to-all's one such block from everybody."""
         flit = platform.engine.flit_bytes
         group = prod(platform.topology.dims[dim].size for dim in collective.dims)
         source = result = collective.elements * collective.element_bytes
         if collective.operation is Operation.ALL_GATHER:
             result = source * group
-        elif collective.operation is Operation.REDUCE_SCATTER:
-            result = -(-source // group)
+        elif collective.operation in (Operation.REDUCE_SCATTER, Operation.ALL_TO_ALL):
+            result = -(-collective.elements // group) * collective.element_bytes
+            if collective.operation is Operation.ALL_TO_ALL:
+                result *= group
         return cls(source, -(-source // flit), -(-result // flit))
 
 

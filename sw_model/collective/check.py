@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from sw_model.collective.geometry import Blocks
 from sw_model.collective.interpret import (
     Flow,
     Interpreter,
@@ -129,9 +130,16 @@ class _Symbols:
             sum(topology.coordinates(rank)[d] * s for d, s in zip(dims, strides, strict=True))
             for rank in range(topology.npus)
         ]
+        self.ranged = plan.collective.operation is Operation.ALL_REDUCE
+        self.ranged |= plan.collective.operation.rooted
+        elements = plan.collective.elements
+        if plan.collective.operation is Operation.ALL_GATHER:
+            elements *= self.group
+        self.blocks = Blocks(elements=max(1, elements), group=self.group)
+        # Quanta of a block: those of every block are numbered from a multiple of this on.
+        self.stride = max(1, -(-self.blocks.largest // plan.quantum))
         self.covered = [
-            np.zeros(-(-self._region(rank)[1] // plan.quantum), dtype=np.uint8)
-            for rank in range(topology.npus)
+            np.zeros(self._region(rank)[1], dtype=np.uint8) for rank in range(topology.npus)
         ]
         self.everyone = sum((self._bit(b) for b in range(self.group)), self._bit(None))
 
@@ -145,34 +153,44 @@ class _Symbols:
             out[block // 64] = np.uint64(1 << block % 64)
         return out
 
-    def _payload(self, rank: int, memory: int, *, result: bool) -> int:
-        """Payload quantum at an element of a rank's source or result region. The payload of an
-        all-to-all is the sources of all ranks one after another."""
+    def _payload(self, rank: int, memory: int, *, result: bool) -> tuple[int, int, int]:
+        """Payload quantum at an element of a rank's source or result region, where that element is
+        in the block, or the payload, that is cut into quanta, and how long that is. The payload of
+        an all-to-all is the sources of all ranks one after another."""
         quantum, elements = self.plan.quantum, self.plan.collective.elements
-        block, operation = self.block[rank], self.plan.collective.operation
+        own, operation = self.block[rank], self.plan.collective.operation
+        if self.ranged:
+            return memory // quantum, memory, elements
         if operation is Operation.ALL_TO_ALL:
-            start, end = (b * elements // self.group for b in (block, block + 1))
-            sender, inside = divmod(memory, end - start) if result else (block, memory)
-            return (sender * elements + (start if result else 0) + inside) // quantum
-        if operation is Operation.ALL_GATHER and not result:
-            return (block * elements + memory) // quantum
-        if operation is Operation.REDUCE_SCATTER and result:
-            return (block * elements // self.group + memory) // quantum
-        return memory // quantum
+            sender, block, inside = own, *self.blocks.at(memory)
+            if result:
+                block, (sender, inside) = own, divmod(memory, self.blocks.size(own))
+            number = sender * self.group + block
+        elif result == (operation is Operation.REDUCE_SCATTER):
+            number = block = own
+            inside = memory
+        else:
+            block, inside = self.blocks.at(memory)
+            number = block
+        return number * self.stride + inside // quantum, inside, self.blocks.size(block)
 
-    def _quanta(self, region: int, piece: Piece, where: str) -> int:
-        """Quanta of a piece, which lies in a region of so many elements."""
-        quantum = self.plan.quantum
+    def _quanta(self, rank: int, piece: Piece, where: str, *, result: bool) -> int:
+        """Quanta of a piece, which lies in a rank's source or result region."""
+        quantum, region = self.plan.quantum, self._region(rank)[result]
         end = piece.memory + piece.elements
         if piece.elements < 1 or piece.memory < 0 or end > region:
             raise PlanError(
                 f"{where}: elements {piece.memory} to {end} of a region of {region} elements"
             )
-        if piece.memory % quantum or (piece.elements % quantum and end != region):
+        quanta = -(-piece.elements // quantum)
+        _, inside, _ = self._payload(rank, piece.memory, result=result)
+        last = piece.memory + (quanta - 1) * quantum
+        _, before, size = self._payload(rank, last, result=result)
+        if inside % quantum or before + end - last != min(before + quantum, size):
             raise PlanError(
                 f"{where}: elements {piece.memory} to {end} are not whole quanta of {quantum}"
             )
-        return -(-piece.elements // quantum)
+        return quanta
 
     # What the interpreter asks for.
 
@@ -180,10 +198,8 @@ class _Symbols:
         return np.zeros((quanta, 1 + self.words), dtype=np.uint64)
 
     def load(self, rank: int, piece: Piece, where: str) -> Symbols:
-        quanta = self._quanta(self._region(rank)[0], piece, where)
-        out = self.empty(quanta)
-        start = self._payload(rank, piece.memory, result=False)
-        out[:, 0] = np.arange(start + 1, start + 1 + quanta, dtype=np.uint64)
+        out = self.empty(self._quanta(rank, piece, where, result=False))
+        out[:, 0] = self._ids(rank, piece, result=False)
         out[:, 1:] = self._bit(self.block[rank])
         return out
 
@@ -210,12 +226,14 @@ class _Symbols:
 
     def store(self, rank: int, piece: Piece, data: Any, where: str) -> None:
         self.cover(rank, piece, where)
-        ids = self._ids(rank, piece, len(data))
+        ids = self._ids(rank, piece, result=True)
         if not np.array_equal(data[:, 0], ids):
             raise PlanError(f"{where}: element {piece.memory} gets another part of the payload")
         operation = self.plan.collective.operation
         if operation in (Operation.ALL_GATHER, Operation.ALL_TO_ALL):
-            per_block = -(-self.plan.collective.elements // self.plan.quantum)
+            per_block = self.stride
+            if operation is Operation.ALL_TO_ALL:
+                per_block *= self.group
             bits = np.stack([self._bit(b) for b in range(self.group)])
             expected = bits[((ids - 1) // per_block).astype(np.int64)]
         elif operation in (Operation.BROADCAST, Operation.SEND):
@@ -231,23 +249,27 @@ class _Symbols:
                 f"contributions of {got} of the group, not of {self._names(expected[wrong[0]])}"
             )
 
-    def _ids(self, rank: int, piece: Piece, quanta: int) -> Symbols:
-        """What the quanta of a piece of the result should be."""
-        if self.plan.collective.operation is not Operation.ALL_TO_ALL:
-            start = self._payload(rank, piece.memory, result=True)
-            return np.arange(start + 1, start + 1 + quanta, dtype=np.uint64)
-        places = range(piece.memory, piece.memory + piece.elements, self.plan.quantum)
-        ids = [self._payload(rank, memory, result=True) + 1 for memory in places]
-        return np.array(ids, dtype=np.uint64)
+    def _ids(self, rank: int, piece: Piece, *, result: bool) -> Symbols:
+        """What the quanta of a piece of a region are."""
+        quantum = self.plan.quantum
+        if self.ranged:
+            start, end = piece.memory // quantum, piece.memory + piece.elements
+            return np.arange(start + 1, -(-end // quantum) + 1, dtype=np.uint64)
+        ids, at, end = [], piece.memory, piece.memory + piece.elements
+        while at < end:  # block by block
+            first, inside, size = self._payload(rank, at, result=result)
+            upto = min(end, at + size - inside)
+            ids.append(np.arange(first + 1, first + 1 + -(-(upto - at) // quantum)))
+            at = upto
+        return np.concatenate(ids).astype(np.uint64)
 
     def _names(self, mask: Symbols) -> list[int]:
         return [b for b in range(self.group) if int(mask[b // 64]) >> b % 64 & 1]
 
     def cover(self, rank: int, piece: Piece, where: str) -> None:
         """Note that a piece of the result region is written."""
-        quanta = self._quanta(self._region(rank)[1], piece, where)
-        at = piece.memory // self.plan.quantum
-        part = self.covered[rank][at : at + quanta]
+        self._quanta(rank, piece, where, result=True)
+        part = self.covered[rank][piece.memory : piece.memory + piece.elements]
         if part.any():
             raise PlanError(f"{where}: element {piece.memory} is written twice")
         part[:] = 1
@@ -258,8 +280,7 @@ class _Symbols:
             missing = np.flatnonzero(covered == 0)
             if len(missing):
                 raise PlanError(
-                    f"rank {rank}: element {int(missing[0]) * self.plan.quantum} "
-                    "of the result is never written"
+                    f"rank {rank}: element {int(missing[0])} of the result is never written"
                 )
 
 

@@ -81,12 +81,19 @@ class Blocks:
         """Elements of the largest block."""
         return -(-self.elements // self.group)
 
-    def sliced(self, offset: int, extent: int) -> int:
-        """Sum over all blocks of what ``[offset, offset + extent)`` takes of them, in elements."""
+    def sliced(self, offset: int, extent: int, quantum: int = 1) -> int:
+        """Sum over all blocks of what ``[offset, offset + extent)`` takes of them, in quanta."""
         small, more = divmod(self.elements, self.group)
-        low = max(0, min(small, offset + extent) - offset)
-        high = max(0, min(small + 1, offset + extent) - offset)
+        low, high = (
+            max(0, min(-(-size // quantum), offset + extent) - offset)
+            for size in (small, small + 1)
+        )
         return (self.group - more) * low + more * high
+
+    def at(self, element: int) -> tuple[int, int]:
+        """The block of an element of the payload, and its place there."""
+        block = min(((element + 1) * self.group - 1) // self.elements, self.group - 1)
+        return block, element - self.start(block)
 
 
 class Geometry:
@@ -308,7 +315,7 @@ class Geometry:
                 memory = (offset + low) * quantum
                 end = min((offset + high) * quantum, self.collective.elements)
                 spans.append((memory, end - memory, high - low))
-            return _merge(spans)
+            return _merge(spans, quantum)
         slices = self._slices(position, coordinates)
         if self.operation is Operation.ALL_TO_ALL and position:
             return self._received(slices, coordinates)
@@ -320,7 +327,7 @@ class Geometry:
             elements = min(quanta * quantum, self.blocks.size(block) - offset * quantum)
             start = 0 if position == own else self.blocks.start(block)
             spans.append((start + offset * quantum, max(0, elements), quanta))
-        return _merge(spans)
+        return _merge(spans, quantum)
 
     def _received(
         self, slices: Sequence[tuple[int, int]], coordinates: Sequence[int]
@@ -335,7 +342,7 @@ class Geometry:
         for sender, quanta in slices:
             elements = max(0, min(quanta * self.quantum, size - start))
             spans.append((sender * size + start, elements, quanta))
-        return _merge(spans)
+        return _merge(spans, self.quantum)
 
     def _layout(self, position: int, coordinates: Sequence[int]) -> list[tuple[int, int]]:
         """Ranges of a chunk of the payload that are resident, in SRAM order."""
@@ -372,14 +379,19 @@ def _cut(ranges: Sequence[tuple[int, int]], low: int, high: int) -> list[tuple[i
     return out
 
 
-def _merge(spans: Sequence[tuple[int, int, int]]) -> tuple[Piece, ...]:
-    """Pieces of (memory, elements, quanta) spans that follow each other in SRAM."""
+def _merge(spans: Sequence[tuple[int, int, int]], quantum: int) -> tuple[Piece, ...]:
+    """Pieces of (memory, elements, quanta) spans that follow each other in SRAM. Only what ends
+    with a whole quantum is one piece with the next."""
     out: list[Piece] = []
     at = 0
     for memory, elements, quanta in spans:
         if elements > 0:
             last = out[-1] if out else None
-            if last is not None and last.memory + last.elements == memory:
+            if (
+                last is not None
+                and last.memory + last.elements == memory
+                and last.elements == (at - last.buffer) * quantum
+            ):
                 out[-1] = Piece(last.memory, last.elements + elements, last.buffer)
             else:
                 out.append(Piece(memory, elements, at))

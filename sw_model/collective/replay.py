@@ -6,7 +6,7 @@ so a megabyte on each of 16 ranks takes a fraction of a second.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 from math import prod
 from typing import Any
@@ -71,7 +71,7 @@ def replay(
         for phase in range(len(plan.chunks[batch[0]].phases)):
             interpreter.op(batch[0], phase)
         interpreter.store(batch[0])
-    return [r.reshape(-1)[:n].copy() for r, n in zip(numbers.results, numbers.lengths, strict=True)]
+    return numbers.results
 
 
 class _Numbers:
@@ -85,7 +85,7 @@ class _Numbers:
         group = prod(topology.dims[d].size for d in dims)
         if len(sources) != topology.npus:
             raise ValueError(f"sources must be {topology.npus} arrays, not {len(sources)!r}")
-        self.regions, self.results, self.lengths = [], [], []
+        self.regions, self.results = [], []
         for rank, source in enumerate(sources):
             block, stride = 0, 1
             for dim in dims:
@@ -97,15 +97,12 @@ class _Numbers:
                     f"the source of rank {rank} must be {elements} elements of "
                     f"{self.kind.storage}, not {source.size} of {source.dtype}"
                 )
-            self.regions.append(self._whole(elements))
-            self.regions[-1].reshape(-1)[:elements] = source
+            self.regions.append(source)
             self.results.append(self._whole(out))
-            self.lengths.append(out)
         self.shifts = np.zeros(1, dtype=np.int64)
 
     def _whole(self, elements: int) -> Array:
-        quantum = self.plan.quantum
-        return np.zeros((-(-elements // quantum), quantum), dtype=self.kind.storage)
+        return np.zeros(elements, dtype=self.kind.storage)
 
     def select(self, chunks: Sequence[int]) -> None:
         """The like chunks that now run as one; steps and pieces are those of the first.
@@ -115,17 +112,24 @@ class _Numbers:
         offsets = [self.plan.chunks[c].offset for c in chunks]
         self.shifts = np.array(offsets, dtype=np.int64) - offsets[0]
 
-    def _rows(self, piece: Piece) -> NDArray[np.int64]:
-        quantum = self.plan.quantum
-        first, quanta = piece.memory // quantum, -(-piece.elements // quantum)
-        return first + np.arange(quanta)[:, None] + self.shifts
+    def _moved(self, piece: Piece) -> Iterator[tuple[int, slice]]:
+        """Of every chunk at once: its number, and the elements of the region."""
+        for number, shift in enumerate(self.shifts):
+            first = piece.memory + int(shift) * self.plan.quantum
+            yield number, slice(first, first + piece.elements)
 
     def empty(self, quanta: int) -> Array:
         shape = (quanta, len(self.shifts), self.plan.quantum)
         return np.zeros(shape, dtype=self.kind.storage)
 
     def load(self, rank: int, piece: Piece, where: str) -> Array:
-        return self.regions[rank][self._rows(piece)]
+        quantum = self.plan.quantum
+        out = self.empty(-(-piece.elements // quantum))
+        padded = np.zeros(len(out) * quantum, dtype=self.kind.storage)
+        for number, where_at in self._moved(piece):
+            padded[: piece.elements] = self.regions[rank][where_at]
+            out[:, number] = padded.reshape(-1, quantum)
+        return out
 
     def send(self, data: Array, where: str) -> Array:
         return data.copy()
@@ -148,4 +152,5 @@ class _Numbers:
         return value(self.trees(size, copies, flow))
 
     def store(self, rank: int, piece: Piece, data: Array, where: str) -> None:
-        self.results[rank][self._rows(piece)] = data
+        for number, where_at in self._moved(piece):
+            self.results[rank][where_at] = data[:, number].reshape(-1)[: piece.elements]

@@ -92,7 +92,7 @@ class Unit(IntEnum):
 class Record(NamedTuple):
     """One record of a descriptor, with what its unit needs to know.
 
-    ``flits``, ``elements`` : of a load or store; ``program`` : of an op.
+    ``flits`` of memory, ``elements`` : of a load or store; ``program`` : of an op.
     ``buffer``, ``epoch`` : destination of a load, source of a store or an op;
     ``target``, ``target_epoch`` : destination of an op.
     """
@@ -194,9 +194,9 @@ class ProgramCompiler:
                 move = plan.stores[slot[1]]
                 pieces = store_pieces(plan, move.chunk, self.rank)
                 unit, use = Unit.STORE, move.source
-            lengths = [piece.elements for piece in pieces if piece.elements] or [0]
-            final = len(lengths) - 1
-            for number, elements in enumerate(lengths):
+            parts = [(p.memory, p.elements) for p in pieces if p.elements] or [(0, 0)]
+            final = len(parts) - 1
+            for number, (memory, elements) in enumerate(parts):
                 records.append(
                     Record(
                         unit,
@@ -204,7 +204,7 @@ class ProgramCompiler:
                         first=number == 0,
                         final=number == final,
                         complete=(number == final and unit == Unit.STORE and slot[1] == last_store),
-                        flits=-(-elements * size // flit),
+                        flits=-(-(memory * size % flit + elements * size) // flit),
                         elements=elements,
                         buffer=self._buffer(use),
                         epoch=use.epoch,

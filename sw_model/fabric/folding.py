@@ -55,9 +55,14 @@ def representatives(topology: Topology, folding: Folding) -> tuple[int, ...]:
 def padded(plan: CollectivePlan) -> CollectivePlan:
     """The plan with every shard as large as the largest, for its timing only.
 
-    Only the last chunk of an all-reduce may have unequal shards (``sw_model.schedule.chunking``).
+    Only the last chunk of an all-reduce may have unequal shards (``sw_model.schedule.chunking``);
+    and that of an operation on blocks, where these differ in quanta.
     """
     collective = plan.collective
+    if plan.chunks and not (
+        collective.operation is Operation.ALL_REDUCE or collective.operation.rooted
+    ):
+        return _even_blocks(plan)
     if collective.operation is not Operation.ALL_REDUCE or not plan.chunks:
         return plan
     group = prod(plan.topology.dims[dim].size for dim in collective.dims)
@@ -72,3 +77,18 @@ def padded(plan: CollectivePlan) -> CollectivePlan:
     last = chunks[-1]
     elements = max(collective.elements, (last.offset + last.quanta) * plan.quantum)
     return replace(plan, collective=replace(collective, elements=elements), chunks=tuple(chunks))
+
+
+def _even_blocks(plan: CollectivePlan) -> CollectivePlan:
+    """The same, of blocks."""
+    collective = plan.collective
+    group = prod(plan.topology.dims[dim].size for dim in collective.dims)
+    ranks = 1 if collective.operation is Operation.ALL_GATHER else group
+    largest = -(-collective.elements // ranks)
+    if collective.elements % ranks == 0:
+        return plan  # alike already, if not whole quanta
+    elements = (largest + -largest % plan.quantum) * ranks
+    chunks = tuple(
+        replace(chunk, quanta=chunk.extent * (group if ranks > 1 else 1)) for chunk in plan.chunks
+    )
+    return replace(plan, collective=replace(collective, elements=elements), chunks=chunks)

@@ -14,7 +14,6 @@ from math import prod
 from sw_model.collective.geometry import Blocks
 from sw_model.collective.plan import Collective, Operation, Phase
 from sw_model.collective.positions import largest_resident
-from sw_model.errors import InputError
 from sw_model.topology import Topology
 
 __all__ = ["Cut", "Payload", "largest_extent"]
@@ -37,33 +36,12 @@ class Payload:
     Parameters
     ----------
     collective, topology : whose
-    quantum : elements of a quantum
-
-    Raises
-    ------
-    InputError
-        where a rank's block of a reduce-scatter or all-gather is not whole quanta.
+    quantum : elements of a quantum; the last one of a block may be partly filled
     """
 
     collective: Collective
     topology: Topology
     quantum: int
-
-    def __post_init__(self) -> None:
-        blocks = self.blocks
-        if self.ranged or self.group == 1:
-            return
-        if self.quantum > 1 and (not blocks.even or blocks.largest % self.quantum):
-            width = self.quantum * self.collective.element_bytes
-            gather = self.collective.operation is Operation.ALL_GATHER
-            article = "a" if self.collective.operation is Operation.REDUCE_SCATTER else "an"
-            what = f"{article} {self.collective.operation.value}"
-            where = "" if gather else " per rank"
-            raise InputError(
-                f"the payload of {what} must be whole flits of {width} bytes "
-                f"({self.quantum} elements){where}, not {self.collective.elements} elements"
-                + ("" if gather else f" over {self.group} ranks")
-            )
 
     @property
     def ranged(self) -> bool:
@@ -115,9 +93,7 @@ class Payload:
     def _quanta(self, offset: int, extent: int) -> int:
         if self.ranged or self.collective.operation is Operation.ALL_GATHER:
             return extent
-        if self.quantum == 1:
-            return self.blocks.sliced(offset, extent)
-        return extent * self.group
+        return self.blocks.sliced(offset, extent, self.quantum)
 
 
 def largest_extent(

@@ -272,9 +272,14 @@ def _intra(intra: str | Intra) -> Intra:
 
 
 def _padding(payload: Payload) -> int:
-    """Bytes that fill the last flits of a rank's payload."""
-    elements = payload.collective.elements
-    return (-elements % payload.quantum) * payload.collective.element_bytes
+    """Bytes that fill the last flits of a rank's payload, or of all blocks of it."""
+    if payload.ranged:
+        elements = -payload.collective.elements % payload.quantum
+    else:
+        small, more = divmod(payload.blocks.elements, payload.group)
+        elements = (payload.group - more) * (-small % payload.quantum)
+        elements += more * (-(small + 1) % payload.quantum)
+    return elements * payload.collective.element_bytes
 
 
 def _cut_and_schedule(
