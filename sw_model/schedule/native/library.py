@@ -23,7 +23,7 @@ from pathlib import Path
 __all__ = ["Found", "Library", "library"]
 
 _SOURCE = Path(__file__).with_name("search.cpp")
-_HEADERS = tuple(_SOURCE.with_name(name) for name in ("model.h", "state.h"))
+_HEADERS = tuple(_SOURCE.with_name(name) for name in ("annealing.h", "model.h", "state.h"))
 _FLAGS = ("-std=c++17", "-O2", "-shared", "-fPIC")
 _PROGRESS = ctypes.CFUNCTYPE(None, ctypes.c_double)
 
