@@ -83,7 +83,7 @@ def test_chunks_fit_the_engine():
 def test_fewer_elements_than_chunks_or_ranks():
     plan = plan_collective(Collective(AR, 5, dims=(0, 1)), ring_by_fred(), chunks=64)
     assert [c.quanta for c in plan.chunks] == [5]
-    assert plan.notes == ("1 chunks instead of 64: there is no more to cut",)
+    assert plan.notes == ("1 chunk instead of 64: there is no more to cut",)
     sizes = [resident(plan, 0, 1, rank) for rank in range(4)]
     assert sizes == [1, 1, 1, 2]
     scatter = plan_collective(Collective(RS, 5, dims=(0, 1)), ring_by_fred(), chunks=64)

@@ -16,7 +16,7 @@ from sw_model.collective.plan import Collective, Operation, Phase
 from sw_model.collective.positions import largest_resident
 from sw_model.topology import Topology
 
-__all__ = ["Cut", "Payload", "largest_extent"]
+__all__ = ["Cut", "Payload", "chunks_note", "largest_extent"]
 
 
 @dataclass(frozen=True)
@@ -94,6 +94,11 @@ class Payload:
         if self.ranged or self.collective.operation is Operation.ALL_GATHER:
             return extent
         return self.blocks.sliced(offset, extent, self.quantum)
+
+
+def chunks_note(count: int, wanted: int, why: str) -> str:
+    """What a report says of a number of chunks that is not the wanted one."""
+    return f"{count} {'chunk' if count == 1 else 'chunks'} instead of {wanted}: {why}"
 
 
 def largest_extent(

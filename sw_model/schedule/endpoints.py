@@ -98,11 +98,11 @@ def evaluate_endpoint(
     candidate = choose(
         instance, scheduler=scheduler, intra=intra, chunks=chunks, plan_seconds=plan_seconds
     )
-    run = _run_fromphase_memory(instance, candidate, kind.memory_bandwidth)
+    run = _run_from_memory(instance, candidate, kind.memory_bandwidth)
     if scheduler == "balanced":
         # It was found without the memory's limit: here the others may be as good or better.
         for other in _simple(instance, chunks):
-            found = _run_fromphase_memory(instance, other, kind.memory_bandwidth)
+            found = _run_from_memory(instance, other, kind.memory_bandwidth)
             if found.end < run.end:
                 candidate, run = other, found
     total = MemoryTraffic(Fraction(0), Fraction(0))
@@ -141,7 +141,7 @@ def phase_memory(
         yield baseline_phase(phase.operation, phase.algorithm, size, payload)
 
 
-def _run_fromphase_memory(instance: Instance, candidate: Candidate, bandwidth: Fraction) -> Run:
+def _run_from_memory(instance: Instance, candidate: Candidate, bandwidth: Fraction) -> Run:
     rate = instance.unit / bandwidth
     chunks = list(zip(candidate.extents, candidate.phases, strict=True))
     return run_shared(
@@ -171,9 +171,6 @@ def _steady(instance: Instance, candidate: Candidate) -> Fraction | None:
 def _engine(
     instance: Instance, kind: EndpointKind, scheduler: str, intra: str, chunks: int
 ) -> tuple[Outcome, MemoryUse]:
-    if not instance.operation.reorders:
-        article = "an" if instance.operation is Operation.ALL_TO_ALL else "a"
-        raise InputError(f"{article} {instance.operation.value} on the engine is not modelled yet")
     topology = instance.topology
     if instance.algorithms != algorithms_of(topology.dims, instance.operation, None):
         raise InputError("--algorithm must be left out with --endpoint ace: it runs the dims' own")

@@ -11,6 +11,7 @@ from math import prod
 
 from sw_model.collective.plan import Operation, Phase
 from sw_model.errors import InputError, nearest
+from sw_model.schedule.chunking import chunks_note
 from sw_model.schedule.execution import Intra
 from sw_model.schedule.minimal import Run
 from sw_model.schedule.single import Candidate, DimTraffic, Instance
@@ -175,7 +176,7 @@ def evaluate(
             if instance.grain > 1
             else "there are no more elements to cut"
         )
-        notes = (f"{count} chunks instead of {chunks}: {why}",)
+        notes = (chunks_note(count, chunks, why),)
     if scheduler == "balanced":
         from sw_model.schedule.native.library import library
 

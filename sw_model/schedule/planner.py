@@ -16,13 +16,13 @@ from functools import lru_cache
 from math import lcm
 from typing import Protocol
 
+from sw_model.collective.cost import phase_cost
 from sw_model.collective.plan import ChunkPlan, Collective, CollectivePlan, Operation, Phase
 from sw_model.collective.positions import largest_resident
-from sw_model.collective.traffic import phase_traffic
 from sw_model.errors import InputError, nearest
 from sw_model.platform import Platform
 from sw_model.schedule.baseline import Baseline
-from sw_model.schedule.chunking import Cut, Payload, largest_extent
+from sw_model.schedule.chunking import Cut, Payload, chunks_note, largest_extent
 from sw_model.schedule.execution import Execution, Intra, Job, Stage, execute
 from sw_model.schedule.limits import Limits, PlannerState
 from sw_model.schedule.themis import Themis
@@ -128,9 +128,9 @@ def plan_collective(
     run = _execute(payload, proposal, limits, clock, state)
     notes: tuple[str, ...] = ()
     if len(cuts) < chunks and payload.extent:
-        notes = (f"{len(cuts)} chunks instead of {chunks}: there is no more to cut",)
+        notes = (chunks_note(len(cuts), chunks, "there is no more to cut"),)
     elif len(cuts) > chunks:
-        notes = (f"{len(cuts)} chunks instead of {chunks}: a chunk must fit into a buffer",)
+        notes = (chunks_note(len(cuts), chunks, "a chunk must fit into a buffer"),)
     return CollectivePlan(
         collective=collective,
         topology=topology,
@@ -357,10 +357,13 @@ class _Clock:
             whole = resident[position]
             if phase.operation is Operation.ALL_GATHER:
                 whole = resident[position + 1]
+            elif phase.operation is Operation.ALL_TO_ALL:
+                whole = cut.quanta  # what others' messages need in passing is not sent
             where = self.dims[phase.dim]
-            traffic = phase_traffic(phase.operation, phase.algorithm, where.size, whole)
-            busy = _ceil(traffic.port) * self.quantum[phase.dim]
-            latency = traffic.steps * self.of_ps(where.latency_ps)
+            cost = phase_cost(where, phase.operation, phase.algorithm, whole)
+            port = _ceil(max(_ceil(cost.sent), _ceil(cost.received)) / cost.share)
+            busy = port * self.quantum[phase.dim]
+            latency = cost.steps * self.of_ps(where.latency_ps)
             if self.serial_latency:
                 busy, latency = busy + latency, 0
             stages.append(Stage(phase.dim, busy, latency))
