@@ -301,6 +301,15 @@ def test_a_broken_trace_leaves_nothing_behind(folder, antiphon):
         (("w.txt", "v.et"),
          "OUT must be a prefix for the traces of all ranks, or a 1.0 text (.txt)"),
         (("w", "no/v"), "OUT must be in an existing folder, not no"),
+        (("w", "v/"),
+         "argument OUT: must begin the names of files, such as 'v/w', not be the folder 'v/' "
+         "(see 'antiphon convert --help')"),
+        (("w", "old"),
+         "old.7.et: is there from another workload: remove its traces or give another OUT"),
+        (("w", "w", "--gzip"),
+         "w.0.et: is there from another workload: remove its traces or give another OUT"),
+        (("twice", "v"),
+         "twice.1.et.gz: is a trace of rank 1, as twice.1.et is: remove one of them"),
         (("bad.json", "v.et"),
          "bad.json:1:2: must be JSON: Expecting property name enclosed in double quotes"),
         (("odd.json", "v.et"),
@@ -310,6 +319,8 @@ def test_a_broken_trace_leaves_nothing_behind(folder, antiphon):
 )  # fmt: skip
 def test_wrong_conversions(folder, antiphon, arguments, message):
     write(folder, [compute(0, 1)])
+    for name in ("old.7.et", "twice.1.et", "twice.1.et.gz"):
+        (folder / name).write_bytes(b"")
     (folder / "bad.json").write_text("{")
     (folder / "odd.json").write_text("{}")
     assert antiphon("convert", *arguments) == (2, "", f"antiphon: {message}\n")
@@ -445,3 +456,31 @@ def test_algorithms_by_option(folder, antiphon):
             "",
             f"antiphon: {message}\n",
         )
+
+
+def test_a_workload_that_is_not_there(folder, antiphon):
+    status, out, err = antiphon("run", "--workload", "gone", "--network", "n.yml")
+    assert (status, out) == (2, "")
+    assert err.endswith(
+        "antiphon: gone: cannot be read: there is no such file, and no trace of rank 0, gone.0.et\n"
+    )
+
+
+def test_a_text_may_begin_with_a_byte_order_mark(folder, antiphon):
+    (folder / "m.txt").write_bytes(b"\xef\xbb\xbf" + (folder / "w.txt").read_bytes())
+    plain = run_json(antiphon, "--workload", "w.txt", "--network", "n.yml")
+    assert run_json(antiphon, "--workload", "m.txt", "--network", "n.yml") == plain
+
+
+def test_too_many_traces_are_refused_at_once(folder, antiphon):
+    line = ("workload", "resnet50", "--dp", "100000000", "--out", "v")
+    said = "antiphon: --out: 100,000,000 traces are more than 1,048,576\n"
+    assert antiphon(*line) == (2, "", said)
+    assert not list(folder.glob("v*"))
+
+
+@pytest.mark.parametrize("seed", ["-1", "x", "1.5"])
+def test_a_seed_is_a_whole_number(folder, antiphon, seed):
+    said = antiphon("run", "--workload", "w.txt", "--network", "n.yml", "--seed", seed)
+    message = f"argument --seed: must be a whole number in 0..2147483648, not {seed!r}"
+    assert said == (2, "", f"antiphon: {message} (see 'antiphon run --help')\n")

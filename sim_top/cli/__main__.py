@@ -2,6 +2,6 @@
 
 import sys
 
-from sim_top.cli.frame import main
+from sim_top.cli import main
 
 sys.exit(main())

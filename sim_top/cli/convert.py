@@ -18,9 +18,10 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from sim_top.cli.frame import Output, write_whole
+from sim_top.cli.frame import Output
 from sim_top.cli.options import whole
-from sim_top.cli.targets import check_file, check_prefix, target
+from sim_top.cli.targets import check_file, check_prefix, check_traces, prefix
+from sim_top.cli.whole_files import WholeFiles, write_whole
 from sw_model.errors import InputError
 from sw_model.experiment import HEADERLESS_MODES
 
@@ -33,7 +34,7 @@ EXAMPLE = "antiphon convert resnet50.txt traces/resnet50 --network examples/four
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add arguments."""
     parser.add_argument("source", type=Path, metavar="IN", help="what to read")
-    parser.add_argument("target", type=target, metavar="OUT", help="what to write")
+    parser.add_argument("target", type=prefix, metavar="OUT", help="what to write")
     parser.add_argument(
         "--network", type=Path, metavar="N.yml", help="whose NPUs and dims; for 1.0 texts"
     )
@@ -97,15 +98,17 @@ def _from_text(arguments: argparse.Namespace, target: str) -> tuple[int, int]:
             f"give a network of {' x '.join(str(dim.size) for dim in topology.dims)} NPUs",
             path=arguments.network,
         )
-    data = encode_trace(trace, compress=arguments.gzip)
     ending = ".et.gz" if arguments.gzip else ".et"
-    for rank in range(network.npus):
-        write_whole(Path(f"{arguments.target}.{rank}{ending}"), data)
+    check_traces("OUT", arguments.target, range(network.npus), ending)
+    data = encode_trace(trace, compress=arguments.gzip)
+    with WholeFiles() as files:
+        for rank in range(network.npus):
+            files.write(Path(f"{arguments.target}.{rank}{ending}"), data)
     return len(trace.nodes) * network.npus, network.npus
 
 
 def _from_prefix(arguments: argparse.Namespace, target: str) -> tuple[int, int]:
-    from sw_model.chakra.files import read_trace
+    from sw_model.chakra.files import encode_trace, read_trace
     from sw_model.chakra.workload import rank_files
 
     files = rank_files(arguments.source)
@@ -115,12 +118,15 @@ def _from_prefix(arguments: argparse.Namespace, target: str) -> tuple[int, int]:
         )
     if target != "prefix":
         raise InputError("OUT must be a prefix, as IN is, not a single file")
-    # All are read before the first is written: a broken one leaves nothing behind.
-    nodes = sum(len(read_trace(path).nodes) for path in files.values())
     ending = ".et.gz" if arguments.gzip else ".et"
-    for rank, path in files.items():
-        trace = read_trace(path)
-        _write(trace, Path(f"{arguments.target}.{rank}{ending}"), ending)
+    check_traces("OUT", arguments.target, files, ending)
+    nodes = 0
+    with WholeFiles() as written:
+        for rank, path in files.items():
+            trace = read_trace(path)
+            nodes += len(trace.nodes)
+            data = encode_trace(trace, compress=arguments.gzip)
+            written.write(Path(f"{arguments.target}.{rank}{ending}"), data)
     return nodes, len(files)
 
 

@@ -19,13 +19,24 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 
 from sim_top.cli.targets import check_file, target
+from sim_top.cli.whole_files import write_whole
 from sw_model.errors import AntiphonError, InputError, nearest
 from sw_model.units import LARGEST_COUNT, shown
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
 
-__all__ = ["COMMANDS", "Command", "Output", "Parser", "Progress", "main", "value", "whole"]
+__all__ = [
+    "COMMANDS",
+    "Command",
+    "Output",
+    "Parser",
+    "Progress",
+    "main",
+    "value",
+    "whole",
+    "write_whole",
+]
 
 #: Commands with the line that ``antiphon --help`` says about them; each is ``sim_top.cli.NAME``.
 COMMANDS = {
@@ -117,8 +128,16 @@ class Output:
         if self._console is None:
             from rich.console import Console
 
+            class Patient(Console):
+                """Where its reader has gone, as `head` does, it falls silent: what else the
+                command has to do, such as writing files, goes on."""
+
+                def on_broken_pipe(self) -> None:
+                    self.quiet = True
+                    _discard_output()
+
             width = None if sys.stdout.isatty() else max(100, int(os.environ.get("COLUMNS", 0)))
-            self._console = Console(quiet=self.json_target == "-", width=width, highlight=False)
+            self._console = Patient(quiet=self.json_target == "-", width=width, highlight=False)
         return self._console
 
     def show(self, *things: RenderableType) -> None:
@@ -192,31 +211,6 @@ class _Bar:
             self.bar.stop()
 
 
-def write_whole(path: Path, contents: bytes) -> None:
-    """Write a file so that it is never seen half-written. A link is followed, and what is no
-    regular file (a device, a pipe) is written to, not replaced.
-
-    Raises
-    ------
-    InputError
-        where it cannot be written.
-    """
-    target = Path(os.path.realpath(path))
-    partial = None
-    try:
-        if target.exists() and not target.is_file():
-            target.write_bytes(contents)
-            return
-        partial = target.with_name(f".{target.name}.{os.getpid()}")
-        partial.write_bytes(contents)
-        partial.replace(target)
-    except (OSError, ValueError) as error:
-        reason = error.strerror if isinstance(error, OSError) else str(error)
-        if partial is not None and partial.is_file():
-            partial.unlink()
-        raise InputError(f"cannot be written: {reason}", path=path) from None
-
-
 def _usage() -> str:
     lines = ["usage: antiphon COMMAND ...", "", "commands:"]
     lines += [f"  {name:<12}{summary}" for name, summary in COMMANDS.items()]
@@ -265,6 +259,18 @@ def _run(arguments: Sequence[str]) -> int:
     return OK if passed else FAILED
 
 
+def _discard_output() -> None:
+    """Whatever is still to come on standard output goes nowhere: its reader has gone."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _open_closed() -> None:
+    """Give standard output and standard error a place where the caller has closed them."""
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115
+
+
 def _last_resort(error: Exception) -> str:
     """One line for an error that has no message of its own."""
     if isinstance(error, MemoryError):
@@ -281,8 +287,12 @@ def _last_resort(error: Exception) -> str:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command line. Returns the exit status: 0 fine, 1 a check or a run failed, 2 bad
     input, 130 interrupted."""
+    _open_closed()
+    status = OK
     try:
-        return _run(sys.argv[1:] if arguments is None else arguments)
+        status = _run(sys.argv[1:] if arguments is None else arguments)
+        sys.stdout.flush()  # a disk that is full, or a reader that has gone, is noticed here
+        return status
     except InputError as error:
         sys.stderr.write(f"antiphon: {error}\n")
         return BAD_INPUT
@@ -291,8 +301,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return FAILED
     except BrokenPipeError:
         # The reader of our output has gone (as `head` does): nothing is left to be said.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return OK
+        _discard_output()
+        return status
     except KeyboardInterrupt:
         sys.stderr.write("antiphon: interrupted\n")
         return INTERRUPTED

@@ -13,7 +13,7 @@ from sw_model.errors import InputError
 from sw_model.experiment import Experiment, read_experiment
 from sw_model.network import check_ranks, read_network
 from sw_model.schedule.group import parse_ranks
-from sw_model.units import parse_number
+from sw_model.units import LARGEST_COUNT, parse_number, shown
 from sw_model.workload.settings import HEADERLESS_MODES, WorkloadSettings, check_ranks_named
 from sw_model.workload.workload_document import is_workload_file, read_workload
 
@@ -176,4 +176,8 @@ def parse_scales(text: str) -> dict[int, Fraction]:
 
 def count(text: str) -> int:
     """A whole number of at least 0, for an argument."""
-    return 0 if text == "0" else whole(text)
+    try:
+        return 0 if text == "0" else whole(text)
+    except argparse.ArgumentTypeError:
+        rule = f"a whole number in 0..{LARGEST_COUNT}"
+        raise argparse.ArgumentTypeError(f"must be {rule}, not {shown(text)}") from None

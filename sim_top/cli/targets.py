@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 
 from sw_model.errors import InputError
 
-__all__ = ["check_file", "check_folder", "check_prefix", "target"]
+__all__ = ["check_file", "check_folder", "check_prefix", "check_traces", "prefix", "target"]
+
+_MOST_TRACES = 1 << 20
 
 
 def target(text: str) -> Path:
@@ -16,6 +18,15 @@ def target(text: str) -> Path:
     if not text or "\0" in text:
         raise argparse.ArgumentTypeError(f"must be a path, not {text!r}")
     return Path(text)
+
+
+def prefix(text: str) -> Path:
+    """The type of an argument that begins the names of files to write."""
+    if text.endswith("/"):
+        raise argparse.ArgumentTypeError(
+            f"must begin the names of files, such as {text + 'w'!r}, not be the folder {text!r}"
+        )
+    return target(text)
 
 
 def check_file(option: str, path: Path, endings: Sequence[str] = ()) -> None:
@@ -58,6 +69,30 @@ def check_prefix(option: str, path: Path) -> None:
             raise InputError(f"{option} must be in an existing folder, not {path.parent}")
     except OSError as error:
         raise InputError(f"{option}: {error.strerror}: {path}") from None
+
+
+def check_traces(option: str, prefix: Path, ranks: Collection[int], ending: str) -> None:
+    """Refuse traces that could not be told from others that are there already, or are too many.
+
+    Parameters
+    ----------
+    ranks : whose traces ``prefix.RANK`` with ``ending`` are to be written
+
+    Raises
+    ------
+    InputError
+        where a trace of the same prefix would stay beside them; where there are more than 2^20.
+    """
+    from sw_model.chakra.workload import rank_files
+
+    if len(ranks) > _MOST_TRACES:
+        raise InputError(f"{option}: {len(ranks):,} traces are more than {_MOST_TRACES:,}")
+    for rank, path in rank_files(prefix).items():
+        if rank not in ranks or path.name != f"{prefix.name}.{rank}{ending}":
+            raise InputError(
+                f"is there from another workload: remove its traces or give another {option}",
+                path=path,
+            )
 
 
 def check_folder(option: str, path: Path) -> None:

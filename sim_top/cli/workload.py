@@ -18,8 +18,9 @@ from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from sim_top.cli.frame import Output, value, whole, write_whole
-from sim_top.cli.targets import check_file, check_prefix, target
+from sim_top.cli.frame import Output, value, whole
+from sim_top.cli.targets import check_file, check_prefix, check_traces, prefix
+from sim_top.cli.whole_files import WholeFiles, write_whole
 from sw_model.errors import InputError
 from sw_model.units import format_size, format_time_ns, parse_bandwidth, parse_number
 
@@ -35,7 +36,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """Add arguments."""
     number, bandwidth = value(parse_number), value(parse_bandwidth)
     parser.add_argument("name", metavar="NAME", help="of the model")
-    parser.add_argument("--out", required=True, type=target, metavar="W", help="what to write")
+    parser.add_argument("--out", required=True, type=prefix, metavar="W", help="what to write")
     for option, what in (
         ("--tp", "ranks of a tensor-parallel group"),
         ("--pp", "stages of the pipeline"),
@@ -182,7 +183,6 @@ def _write_traces(
 
     from sw_model.chakra.files import encode_trace
     from sw_model.chakra.from_model import ModelTraces
-    from sw_model.chakra.workload import rank_files
 
     traces = ModelTraces(
         model=model,
@@ -193,27 +193,21 @@ def _write_traces(
     )
     out = arguments.out
     ending = ".et.gz" if arguments.gzip else ".et"
-    mine = {Path(f"{out}.{rank}{ending}") for rank in range(parallelism.ranks)}
-    others = [path for path in rank_files(out).values() if path not in mine]
-    if others:
-        raise InputError(
-            "is there from another workload: remove its traces or give another --out",
-            path=others[0],
-        )
+    check_traces("--out", out, range(parallelism.ranks), ending)
     nodes = 0
     last: object = None
     data = b""
-    with output.progress("writing") as progress:
+    groups = traces.groups()
+    group_file = Path(f"{out}.comm_group.json")
+    with output.progress("writing") as progress, WholeFiles() as files:
         for rank, trace in enumerate(traces):
             if trace is not last:
                 data, last = encode_trace(trace, compress=arguments.gzip), trace
-            write_whole(Path(f"{out}.{rank}{ending}"), data)
+            files.write(Path(f"{out}.{rank}{ending}"), data)
             nodes += len(trace.nodes)
             progress((rank + 1) / parallelism.ranks)
-    groups = traces.groups()
-    group_file = Path(f"{out}.comm_group.json")
-    if groups:
-        write_whole(group_file, (json.dumps(groups) + "\n").encode())
+        if groups:
+            files.write(group_file, (json.dumps(groups) + "\n").encode())
     output.data = {
         "name": arguments.name,
         "nodes": nodes,

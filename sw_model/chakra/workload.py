@@ -22,7 +22,13 @@ __all__ = ["ChakraWorkload", "Match", "assemble", "is_chakra", "load_workload", 
 
 
 def rank_files(prefix: str | PathLike[str]) -> dict[int, Path]:
-    """The trace files of a prefix, by rank, ascending."""
+    """The trace files of a prefix, by rank, ascending.
+
+    Raises
+    ------
+    InputError
+        where two files are the trace of one rank, plain and compressed, say.
+    """
     start = Path(prefix)
     found: dict[int, Path] = {}
     if not start.parent.is_dir():
@@ -31,7 +37,12 @@ def rank_files(prefix: str | PathLike[str]) -> dict[int, Path]:
     for path in sorted(start.parent.iterdir()):
         match = name.fullmatch(path.name)
         if match:
-            found.setdefault(int(match[1]), path)
+            other = found.setdefault(int(match[1]), path)
+            if other != path:
+                raise InputError(
+                    f"is a trace of rank {int(match[1])}, as {other.name} is: remove one of them",
+                    path=path,
+                )
     return dict(sorted(found.items()))
 
 

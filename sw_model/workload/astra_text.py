@@ -111,9 +111,12 @@ def read(path: str | PathLike[str], *, headerless_mode: Mode | None = None) -> W
         with file, line, field and what would be right.
     """
     try:
-        text = Path(path).read_text(encoding="utf-8")
+        text = Path(path).read_text(encoding="utf-8-sig")  # some editors begin with a mark
     except OSError as error:
-        raise InputError(f"cannot be read: {error.strerror}", path=path) from None
+        reason = error.strerror
+        if isinstance(error, FileNotFoundError) and not Path(path).suffix:
+            reason = f"there is no such file, and no trace of rank 0, {Path(path).name}.0.et"
+        raise InputError(f"cannot be read: {reason}", path=path) from None
     except UnicodeDecodeError as error:
         found = error.object[error.start : error.start + 4]
         raise InputError(f"must be text in UTF-8, not bytes like {found!r}", path=path) from None
