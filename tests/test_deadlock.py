@@ -8,16 +8,18 @@ from fractions import Fraction
 
 import pytest
 
-from sw_model.collective.plan import Collective, CollectivePlan, Operation
+from sw_model.collective.plan import Algorithm, Collective, CollectivePlan, Operation
 from sw_model.errors import DeadlockError
+from sw_model.schedule.baseline import Baseline
 from sw_model.schedule.limits import Limits, PlannerState
 from sw_model.schedule.marked_engine import Rules
 from sw_model.schedule.marked_graph import CLASSES, Program, run_program
 from sw_model.schedule.planner import plan_collective
+from sw_model.schedule.themis import Themis
 from sw_model.topology import Dim, DimKind, Topology
 from tests.plan_cases import OPERATIONS
 
-RING, FRED = DimKind.RING, DimKind.FRED
+RING, FRED, FULL = DimKind.RING, DimKind.FRED, DimKind.FULLY_CONNECTED
 CASES, BLOCKS = 10_000, 10
 
 
@@ -93,10 +95,80 @@ def test_random_timing_never_deadlocks_wide(block):
         run_program(program, rng, rules)
 
 
+def _ports_case(rng: random.Random) -> tuple[Program, Rules]:
+    """The same with dims of several ports, on which receivers wait for one another, and any
+    algorithm that has programs there."""
+    dims = rng.choice((1, 2, 2, 2, 3))
+    sizes = [rng.choice({1: (3, 4, 5), 2: (2, 3, 4), 3: (2, 3)}[dims]) for _ in range(dims)]
+    topology = Topology(
+        tuple(
+            Dim(rng.choice((FULL, FULL, RING, FRED)), size, Fraction(rng.choice((1, 2, 4))), 0)
+            for size in sizes
+        )
+    )
+    algorithms = tuple(_algorithm(rng, dim) for dim in topology.dims)
+    limits = Limits(
+        contexts=rng.choice((1, 1, 2, 3, 4)),
+        buffers=tuple((rng.choice((1, 1, 2, 3, 4)), 1 << 20) for _ in range(2 * dims)),
+    )
+    plans: dict[str, list[CollectivePlan]] = {}
+    for name in rng.choice((("dp",), ("dp",), ("mp", "dp"))):
+        state = PlannerState()
+        plans[name] = [
+            plan_collective(
+                Collective(
+                    rng.choice((Operation.ALL_REDUCE, *OPERATIONS)),
+                    rng.choice((1, 3, 8, 16, 40)),
+                    traffic_class=name,
+                    dims=tuple(d for d in range(dims) if rng.random() < 0.85),
+                ),
+                topology,
+                scheduler=rng.choice((Baseline, Themis))(algorithms=algorithms),
+                intra=rng.choice(("fifo", "scf")),
+                chunks=rng.choice((1, 2, 3, 4, 8)),
+                state=state,
+                limits=limits,
+            )
+            for _ in range(rng.choice((1, 2)))
+        ]
+    rules = Rules(
+        contexts=limits.contexts or 1,
+        queue_depth=rng.choice((1, 2, 4)),
+        switch_slots=rng.choice((1, 1, 2)),
+    )
+    return Program(plans), rules
+
+
+def _algorithm(rng: random.Random, dim: Dim) -> Algorithm:
+    if dim.kind is not FULL:
+        return Algorithm.RING if dim.kind is RING else Algorithm.IN_NETWORK
+    known = [Algorithm.DIRECT, Algorithm.DIRECT, Algorithm.BIDIRECTIONAL_RING, Algorithm.RING]
+    return rng.choice(known + [Algorithm.HALVING_DOUBLING] * (dim.size in (2, 4)))
+
+
+def test_several_ports_never_deadlock():
+    for seed in range(700):
+        rng = random.Random(seed)
+        program, rules = _ports_case(rng)
+        try:
+            run_program(program, rng, rules)
+        except DeadlockError as error:
+            pytest.fail(f"seed {seed}: {error}")
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("block", range(4))
+def test_several_ports_never_deadlock_wide(block):
+    for seed in range(700 + block * 5000, 700 + (block + 1) * 5000):
+        rng = random.Random(seed)
+        program, rules = _ports_case(rng)
+        run_program(program, rng, rules)
+
+
 # The test of the test: without a rule, the model gets stuck.
 
 
-def _plan(kinds, sizes, *, contexts, buffers=8, intra="scf"):
+def _plan(kinds, sizes, *, contexts, buffers=8, intra="scf", scheduler="themis"):
     topology = Topology(
         tuple(
             Dim(kind, size, Fraction(bandwidth), 0)
@@ -110,6 +182,7 @@ def _plan(kinds, sizes, *, contexts, buffers=8, intra="scf"):
         chunks=8,
         limits=limits,
         intra=intra,
+        scheduler=scheduler,
     )
 
 
@@ -123,7 +196,9 @@ def _stuck(plan, rules, seeds=range(10), **options) -> int:
     return stuck
 
 
-@pytest.mark.parametrize("kinds", [(RING, RING), (RING, FRED), (FRED, RING), (FRED, FRED)])
+@pytest.mark.parametrize(
+    "kinds", [(RING, RING), (RING, FRED), (FRED, RING), (FRED, FRED), (FULL, FULL), (FULL, RING)]
+)
 @pytest.mark.parametrize("contexts", [1, 2])
 def test_contexts_in_one_pool_deadlock(kinds, contexts):
     plan = _plan(kinds, (3, 3), contexts=contexts)
@@ -141,9 +216,13 @@ def test_ranks_that_disagree_on_the_order_deadlock(kinds):
     assert _stuck(plan, Rules(), by_rank=lambda rank, p: other if rank == 4 else p) == 10
 
 
-def test_messages_without_a_grant_deadlock():
+@pytest.mark.parametrize(
+    ("kind", "algorithm"), [(RING, Algorithm.RING), (FULL, Algorithm.BIDIRECTIONAL_RING)]
+)
+def test_messages_without_a_grant_deadlock(kind, algorithm):
     """A later op's message overtakes on a ring, and blocks those that its own op waits for."""
-    plan = _plan((RING, RING), (4, 4), contexts=3, buffers=2)
+    scheduler = Themis(algorithms=(algorithm, algorithm))
+    plan = _plan((kind, kind), (4, 4), contexts=3, buffers=2, scheduler=scheduler)
     assert _stuck(plan, Rules(contexts=3)) == 0
     assert _stuck(plan, Rules(contexts=3, grants=False)) >= 2
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from sw_model.collective.plan import BufferUse, CollectivePlan
 from sw_model.collective.steps import rank_steps
+from sw_model.schedule.marked_ports import OpPorts, PortDim, op_ports
 
 if TYPE_CHECKING:
     from sw_model.schedule.marked_graph import Model
@@ -32,8 +33,9 @@ class Rules:
         dims of a class share ``contexts`` and whoever is first takes one
     gather_order : behind an all-gather through a switch, a rank sends nothing of a later op before
         the headers of all messages of the all-gather have come in; broken, it does
-    grants : a message waits for its receiver's op; broken, it is sent at once, and when its op has
-        not started at the receiver it blocks the link
+    grants : a message waits for its receiver's op, on a dim of several ports for that of all its
+        peers; broken, it is sent at once, and when its op has not started at the
+        receiver it blocks the link
     """
 
     contexts: int = 2
@@ -48,7 +50,7 @@ class Slot:
     """A load, op or store in the order of a rank's descriptor."""
 
     __slots__ = (
-        "begun", "destination", "finished", "following", "key", "next", "number", "plan",
+        "begun", "destination", "finished", "following", "key", "next", "number", "plan", "ports",
         "received", "sending", "sends", "source", "started", "total", "unit",
     )  # fmt: skip
 
@@ -65,6 +67,7 @@ class Slot:
         self.next = self.begun = self.received = 0
         self.sending = False
         self.following = False  # at the end of a message that follows one not yet there
+        self.ports: OpPorts | None = None  # on a dim of several ports
 
 
 _LOAD, _STORE, _DIM = 0, 1, 2
@@ -116,6 +119,11 @@ class Engine:
         self.credits = [model.rules.switch_slots] * dims
         self.inbox: list[deque[tuple]] = [deque() for _ in range(dims)]
         self.inbox_busy = [False] * dims
+        self.port_dims = {
+            dim: PortDim(model, self, dim, where.links)
+            for dim, where in enumerate(model.topology.dims)
+            if where.links > 1
+        }
         for index, plan in enumerate(plans):
             self._compile(index, plan)
 
@@ -129,6 +137,11 @@ class Engine:
                 ops.append(slot)
                 steps = rank_steps(plan, chunk, phase, self.rank)
                 slot.sends, slot.total = steps.sends, len(steps.receives)
+                if unit - _DIM in self.port_dims:
+                    slot.ports = op_ports(plan, chunk, phase, unit - _DIM, self.rank)
+                    program = slot.ports.program
+                    slot.sends = tuple(step for part in program.sends for step in part)
+                    slot.total = sum(len(part) for part in program.receives)
             self.slots.append(slot)
 
     # Starting slots.

@@ -2,8 +2,9 @@
 
 All ranks execute their plans with random delays of every transfer and every rank, under the rules
 of docs/plan.md (*Deadlock*): ops start in plan order with a private context and reserved buffers,
-receivers grant, a FRED switch starts a flow when all inputs hold its message and all outputs have
-room. The model knows messages, not flits, and no data.
+receivers grant, on a dim of several ports all of them, and may wait there with a message for one at
+another port (``sw_model.schedule.marked_ports``), a FRED switch starts a flow when all inputs hold
+its message and all outputs have room. The model knows messages, not flits, and no data.
 
 It can also break a rule, to show that the rule is needed and that the model would notice.
 """
@@ -158,6 +159,9 @@ class Model:
 
     def started(self, engine: Engine, dim: int) -> None:
         """An op has started: grant it to whoever sends here, and look at its own messages."""
+        if dim in engine.port_dims:
+            engine.port_dims[dim].started()
+            return
         group = self.peers[engine.rank][dim]
         sender = group[group.index(engine.rank) - 1]
         upstream = self.engines[sender][engine.name]
