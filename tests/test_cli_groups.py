@@ -156,6 +156,22 @@ def test_fewer_elements_than_chunks(capsys, network):
     ]
 
 
+@pytest.mark.parametrize("endpoint", ["ideal", "baseline-comp-opt", "ace"])
+@pytest.mark.parametrize("scheduler", ["baseline", "themis", "balanced"])
+def test_every_endpoint_and_scheduler_says_so(capsys, network, scheduler, endpoint):
+    options = ["--scheduler", scheduler, "--endpoint", endpoint, "--chunks"]
+    found = _json(capsys, network, "all-reduce", "300", *options, "7")  # 150 elements, 96 ranks
+    least = "there is no more to cut" if endpoint == "ace" else "a chunk is a multiple of the 96"
+    assert found["chunks"] <= 2
+    assert found["notes"][0].startswith(f"{found['chunks']} chunk")
+    assert f"instead of 7: {least}" in found["notes"][0]
+    found = _json(capsys, network, "all-reduce", "0", *options, "7")
+    assert (found["time_ns"], found["chunks"]) == (0, 0)
+    assert found["notes"] == ["the collective is empty and takes no time"]
+    found = _json(capsys, network, "all-reduce", "38400", *options, "2")  # enough of it
+    assert found["notes"] == []
+
+
 def test_tables(capsys, network):
     arguments = ["collective", "all-reduce", "1MB", "--network", str(network)]
     assert main([*arguments, "--group", "0,2", "--group", "1,3"]) == 0

@@ -143,6 +143,16 @@ def test_an_engine_on_every_kind_of_dim(kind):
             assert outcome.bound_utilisation <= 1
 
 
+def test_too_many_ranks_for_an_engine():
+    instance = _instance(_torus(256, 256, gb=(1, 1)), 1 << 20, Operation.ALL_TO_ALL)
+    with pytest.raises(
+        InputError,
+        match="the engine's buffers are too small for one quantum of 2 bytes per shard of an "
+        "all-to-all over 65536 ranks",
+    ):
+        evaluate_endpoint(instance, KINDS["ace"])
+
+
 def test_limits_of_the_paper():
     limits = paper_limits(KINDS["ace"], 3, AR)
     assert limits.contexts == 5

@@ -16,7 +16,7 @@ from sw_model.collective.plan import Collective, Operation, Phase
 from sw_model.collective.positions import largest_resident
 from sw_model.topology import Topology
 
-__all__ = ["Cut", "Payload", "chunks_note", "largest_extent"]
+__all__ = ["Cut", "Payload", "chunks_note", "largest_extent", "with_article"]
 
 
 @dataclass(frozen=True)
@@ -68,12 +68,23 @@ class Payload:
             return -(-self.collective.elements // self.quantum)
         return -(-self.blocks.largest // self.quantum)
 
+    @property
+    def grain(self) -> int:
+        """Quanta that a chunk is a multiple of where there are enough: only then are all its shards
+        equal."""
+        return self.group if self.collective.operation is Operation.ALL_REDUCE else 1
+
+    @property
+    def grains(self) -> int:
+        """More chunks than that cannot be made."""
+        return -(-self.extent // self.grain)
+
     def cut(self, chunks: int, limit: int | None) -> list[Cut]:
         """Chunks of at most ``limit`` quanta of extent (None: of any size)."""
         total = self.extent
         if total == 0:
             return []
-        grain = self.group if self.collective.operation is Operation.ALL_REDUCE else 1
+        grain = self.grain
         if limit is not None:
             grain = 1 if grain > limit else grain
             limit -= limit % grain
@@ -94,6 +105,11 @@ class Payload:
         if self.ranged or self.collective.operation is Operation.ALL_GATHER:
             return extent
         return self.blocks.sliced(offset, extent, self.quantum)
+
+
+def with_article(operation: Operation) -> str:
+    """For a message: ``an all-reduce``, ``a reduce-scatter``."""
+    return f"{'an' if operation.value.startswith('a') else 'a'} {operation.value}"
 
 
 def chunks_note(count: int, wanted: int, why: str) -> str:

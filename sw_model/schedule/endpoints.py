@@ -26,7 +26,7 @@ from sw_model.errors import InputError
 from sw_model.schedule.execution import Intra
 from sw_model.schedule.limits import Limits
 from sw_model.schedule.minimal import Run
-from sw_model.schedule.outcome import Outcome, choose, order_name
+from sw_model.schedule.outcome import Outcome, choose, notes_of, order_name
 from sw_model.schedule.phases import Turn
 from sw_model.schedule.planner import plan_collective
 from sw_model.schedule.shared import run_shared
@@ -118,6 +118,7 @@ def evaluate_endpoint(
         chunks=len(candidate.extents),
         label=f"{scheduler} {intra}, {kind.name}",
         padding_bytes=instance.padding_bytes(candidate.extents),
+        notes=notes_of(instance, scheduler, len(candidate.extents), chunks),
     )
     return outcome, MemoryUse(total, _steady(instance, candidate))
 
@@ -206,7 +207,7 @@ def _engine(
         chunks=len(plan.chunks),
         label=f"{scheduler} {intra}, {kind.name}",
         padding_bytes=merged.padding_bytes(candidate.extents),
-        notes=plan.notes,
+        notes=plan.notes or notes_of(instance, scheduler, chunks, chunks),
     )
     return outcome, MemoryUse(moved, Fraction(moved.reads, payload) if payload else None)
 

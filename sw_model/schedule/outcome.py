@@ -7,7 +7,6 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from fractions import Fraction
-from math import prod
 
 from sw_model.collective.plan import Operation, Phase
 from sw_model.errors import InputError, nearest
@@ -16,7 +15,15 @@ from sw_model.schedule.execution import Intra
 from sw_model.schedule.minimal import Run
 from sw_model.schedule.single import Candidate, DimTraffic, Instance
 
-__all__ = ["SCHEDULER_NAMES", "Outcome", "choose", "evaluate", "intra_of", "order_name"]
+__all__ = [
+    "SCHEDULER_NAMES",
+    "Outcome",
+    "choose",
+    "evaluate",
+    "intra_of",
+    "notes_of",
+    "order_name",
+]
 
 #: What ``--scheduler`` knows.
 SCHEDULER_NAMES = ("baseline", "themis", "balanced")
@@ -140,6 +147,30 @@ def choose(
     return balance(instance, chunks=chunks, seconds=plan_seconds, progress=progress)
 
 
+def notes_of(instance: Instance, scheduler: str, count: int, chunks: int) -> tuple[str, ...]:
+    """What a user should be told of a schedule of ``count`` chunks where ``chunks`` were asked for:
+    that there is nothing to do, that they cannot be so many, that nothing could be searched."""
+    notes: tuple[str, ...] = ()
+    payload = instance.payload
+    if payload.extent == 0:
+        notes = ("the collective is empty and takes no time",)
+    elif payload.group == 1:
+        notes = ("the group has one rank: nothing is sent",)
+    elif count < chunks and (scheduler != "balanced" or payload.grains < chunks):
+        why = (
+            f"a chunk is a multiple of the {payload.group} ranks in elements"
+            if payload.grain > 1
+            else "there are no more elements to cut"
+        )
+        notes = (chunks_note(count, chunks, why),)
+    if scheduler == "balanced":
+        from sw_model.schedule.native.library import library
+
+        if library() is None:
+            notes += ("there is no C++ compiler: the search was left out",)
+    return notes
+
+
 def evaluate(
     instance: Instance,
     *,
@@ -164,24 +195,6 @@ def evaluate(
     planning = time.process_time() - begun
     run: Run = instance.run(candidate)
     count = len(candidate.extents)
-    notes: tuple[str, ...] = ()
-    if instance.payload.extent == 0:
-        notes = ("the collective is empty and takes no time",)
-    elif instance.payload.group == 1:
-        notes = ("the group has one rank: nothing is sent",)
-    elif count < chunks and scheduler != "balanced":
-        grain = prod(d.size for d in instance.topology.dims)
-        why = (
-            f"a chunk is a multiple of the {grain} ranks in elements"
-            if instance.grain > 1
-            else "there are no more elements to cut"
-        )
-        notes = (chunks_note(count, chunks, why),)
-    if scheduler == "balanced":
-        from sw_model.schedule.native.library import library
-
-        if library() is None:
-            notes += ("there is no C++ compiler: the search was left out",)
     label = scheduler if scheduler == "balanced" else f"{scheduler} {intra}"
     return Outcome(
         instance=instance,
@@ -193,5 +206,5 @@ def evaluate(
         label=label,
         padding_bytes=instance.padding_bytes(candidate.extents),
         planning_seconds=planning,
-        notes=notes,
+        notes=notes_of(instance, scheduler, count, chunks),
     )

@@ -22,7 +22,13 @@ from sw_model.collective.positions import largest_resident
 from sw_model.errors import InputError, nearest
 from sw_model.platform import Platform
 from sw_model.schedule.baseline import Baseline
-from sw_model.schedule.chunking import Cut, Payload, chunks_note, largest_extent
+from sw_model.schedule.chunking import (
+    Cut,
+    Payload,
+    chunks_note,
+    largest_extent,
+    with_article,
+)
 from sw_model.schedule.execution import Execution, Intra, Job, Stage, execute
 from sw_model.schedule.limits import Limits, PlannerState
 from sw_model.schedule.themis import Themis
@@ -127,7 +133,7 @@ def plan_collective(
     )
     run = _execute(payload, proposal, limits, clock, state)
     notes: tuple[str, ...] = ()
-    if len(cuts) < chunks and payload.extent:
+    if len(cuts) < chunks and payload.extent and (chosen or payload.grains < chunks):
         notes = (chunks_note(len(cuts), chunks, "there is no more to cut"),)
     elif len(cuts) > chunks:
         notes = (chunks_note(len(cuts), chunks, "a chunk must fit into a buffer"),)
@@ -308,7 +314,7 @@ def _cut_and_schedule(
         if limit < 1:
             raise InputError(
                 f"the engine's buffers are too small for one quantum of {quantum_bytes} bytes "
-                f"per shard of a {operation.value} over {payload.group} ranks"
+                f"per shard of {with_article(operation)} over {payload.group} ranks"
             )
 
 

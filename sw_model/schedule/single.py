@@ -94,8 +94,8 @@ class Instance:
 
     @cached_property
     def grain(self) -> int:
-        """Quanta that a chunk is a multiple of: only then are all its shards equal."""
-        return self.payload.group if self.operation is Operation.ALL_REDUCE else 1
+        """See :attr:`sw_model.schedule.chunking.Payload.grain`."""
+        return self.payload.grain
 
     @cached_property
     def unit(self) -> int:
