@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping
 from fractions import Fraction
 from pathlib import Path
 
-from sim_top.reproduce import fred_routability
-from sim_top.reproduce.registry import Row
+from sim_top.reproduce import fred_routability, fred_switches
+from sim_top.reproduce.registry import Row, Table
 from sw_model.wafer.collectives import all_reduce_seconds
 from sw_model.wafer.fabric import COLUMNS, FABRICS, IO_CONTROLLERS, NPUS, ROWS, broadcast_uses
 from sw_model.wafer.iteration import (
@@ -22,11 +22,14 @@ from sw_model.wafer.iteration import (
 )
 from sw_model.workload.catalogue import model_named
 
-__all__ = ["draw", "rows"]
+__all__ = ["draw", "rows", "tables"]
 
 #: Relative times as printed, the mesh being 1; by microbenchmark.
 _WAFER_WIDE = {"A": 0.81, "B": 0.53, "C": 0.50, "D": 0.26}
 _DATA_PART = {"A": 2.0, "B": 1.25, "C": 0.25, "D": 0.16}
+#: Effective bandwidths of an NPU as printed, GB/s: bytes that it sends over the time.
+_WAFER_WIDE_RATES = {"mesh": 1500, "A": 375 + 4 * 375, "B": 1500, "C": 3000, "D": 3000}
+_DATA_PART_RATES = {"mesh": 750, "A": 375, "B": 375, "C": 3000, "D": 3000}
 _BYTES = 10**9
 #: Operations per second of an NPU. Recalled from the paper's table, not read again.
 _PEAK = 10**15
@@ -44,16 +47,58 @@ _PRINTED = "printed, evaluation"
 _SAMPLES = f"{SAMPLES} samples a replica"
 
 
-def _microbenchmarks() -> dict[str, dict[str, float]]:
-    """Relative times by microbenchmark and fabric."""
-    groups = {
+def _groups() -> dict[str, list[tuple[int, ...]]]:
+    """Members of all groups, by microbenchmark."""
+    return {
         "MP(20)": [tuple(range(NPUS))],
         "DP of MP(2)-DP(5)-PP(2)": Strategy(tensor=2, data=5, pipeline=2).data_groups(),
     }
+
+
+def _microbenchmarks() -> dict[str, dict[str, float]]:
+    """Relative times by microbenchmark and fabric."""
     out = {}
-    for name, members in groups.items():
+    for name, members in _groups().items():
         seconds = {f: all_reduce_seconds(FABRICS[f], members, _BYTES) for f in FABRICS}
         out[name] = {f: float(s / seconds["mesh"]) for f, s in seconds.items()}
+    return out
+
+
+def _rates() -> list[Row]:
+    """Effective bandwidths, from the bytes that an NPU sends: all of them once in the network, and
+    2 (n - 1) / n of them by rings."""
+    out = []
+    for (name, members), printed in zip(
+        _groups().items(), (_WAFER_WIDE_RATES, _DATA_PART_RATES), strict=True
+    ):
+        n = len(members[0])
+        for fabric, figure in printed.items():
+            network = FABRICS[fabric]
+            sent = Fraction(1) if network.in_network else Fraction(2 * (n - 1), n)
+            seconds = all_reduce_seconds(network, members, _BYTES)
+            title = fabric if fabric == "mesh" else f"Fred-{fabric}"
+            reason = ""
+            if (n, fabric) == (NPUS, "A"):
+                # What crosses the trunk: of the quarter that an L1 leaves to each of its four.
+                least = Fraction(2 * (ROWS - 1), ROWS) * _BYTES / network.trunk
+                reason = (
+                    f"the trunk of an L1 carries {float(least * network.trunk) / _BYTES:g} "
+                    f"payloads at {network.trunk / 10**9:g} GB/s, and an NPU sends "
+                    f"{float(sent):g} meanwhile, so that no more than "
+                    f"{float(sent * _BYTES / least) / 10**9:.5g} GB/s can be had; the printed "
+                    "figure is that of 2 payloads"
+                )
+            out.append(
+                Row(
+                    f"{name} all-reduce, {title}, effective bandwidth of an NPU",
+                    float(sent * _BYTES / seconds) / 10**9,
+                    figure,
+                    "printed rates",
+                    0.05 * figure,
+                    "GB/s",
+                    reason=reason,
+                )
+            )
     return out
 
 
@@ -73,6 +118,7 @@ def rows(progress: Callable[[float], object]) -> list[Row]:
                     0.05 * figure,
                 )
             )
+    out += _rates()
     progress(0.4)
     for mesh in range(3, 7):
         out.append(
@@ -90,8 +136,14 @@ def rows(progress: Callable[[float], object]) -> list[Row]:
     progress(0.8)
     for name, strategy, with_c, with_d in _STREAMED:
         out += _streamed(name, strategy, with_c, with_d)
+    out += fred_switches.rows()
     out += fred_routability.rows(lambda share: progress(0.8 + 0.2 * share))
     return out
+
+
+def tables() -> list[Table]:
+    """See `fred_switches.tables`."""
+    return fred_switches.tables()
 
 
 def _stationary(name: str, strategy: Strategy, with_c: float, with_d: float) -> list[Row]:

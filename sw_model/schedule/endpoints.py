@@ -3,14 +3,14 @@
 A *baseline* endpoint communicates on cores out of main memory: ops share its memory bandwidth
 (`sw_model.schedule.shared`). An engine (ACE) has its own SRAM, contexts and DMA: the planner
 executes the collective under these limits (docs/plan.md). The capacities are those of the paper:
-4 MiB of SRAM in equal partitions, 16 state machines shared equally by the dims, chunks of at most
-64 KiB.
+4 MiB of SRAM in equal partitions, 16 state machines divided among the dims as these need them
+(`sw_model.endpoint.state_machines`), chunks of at most 64 KiB.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
@@ -22,6 +22,7 @@ from sw_model.collective.memory_traffic import (
 )
 from sw_model.collective.plan import Operation, Phase
 from sw_model.endpoint.kinds import EndpointKind
+from sw_model.endpoint.state_machines import divide_machines
 from sw_model.errors import InputError
 from sw_model.schedule.execution import Intra
 from sw_model.schedule.limits import Limits
@@ -31,6 +32,7 @@ from sw_model.schedule.phases import Turn
 from sw_model.schedule.planner import plan_collective
 from sw_model.schedule.shared import run_shared
 from sw_model.schedule.single import Candidate, DimTraffic, Instance
+from sw_model.topology import Dim
 
 __all__ = [
     "CHUNK_BYTES",
@@ -64,12 +66,13 @@ class MemoryUse:
     per_payload: Fraction | None
 
 
-def paper_limits(kind: EndpointKind, dims: int, operation: Operation) -> Limits:
-    """The paper's engine, for collectives over ``dims`` dims."""
-    phases = max(1, 2 * dims - 1 if operation is Operation.ALL_REDUCE else dims)
+def paper_limits(kind: EndpointKind, dims: Sequence[Dim], operation: Operation) -> Limits:
+    """The paper's engine, for collectives over ``dims``; those of one NPU do not count."""
+    active = sum(dim.size > 1 for dim in dims)
+    phases = max(1, 2 * active - 1 if operation is Operation.ALL_REDUCE else active)
     buffers = SRAM_BYTES // ((phases + 1) * CHUNK_BYTES)
     return Limits(
-        contexts=max(1, MACHINES // max(1, dims)),
+        contexts=divide_machines(dims, MACHINES, CHUNK_BYTES),
         buffers=((max(1, buffers), CHUNK_BYTES),) * (phases + 1),
         memory_bandwidth=kind.memory_bandwidth,
     )
@@ -176,7 +179,6 @@ def _engine(
     if instance.algorithms != algorithms_of(topology.dims, instance.operation, None):
         raise InputError("--algorithm must be left out with --endpoint ace: it runs the dims' own")
     merged = replace(instance, turn=Turn.MERGED)
-    active = sum(dim.size > 1 for dim in topology.dims)
     plan = plan_collective(
         instance.collective,
         topology,
@@ -184,7 +186,7 @@ def _engine(
         intra=intra,
         chunks=chunks,
         quantum=1,
-        limits=paper_limits(kind, active, instance.operation),
+        limits=paper_limits(kind, topology.dims, instance.operation),
         serial_latency=instance.serial_latency,
     )
     candidate = Candidate(

@@ -92,7 +92,7 @@ def execute(
     jobs: Sequence[Job],
     *,
     dims: int,
-    contexts: int | None,
+    contexts: int | Sequence[int] | None,
     buffers: Sequence[int | None],
     intra: Intra,
     state: PlannerState,
@@ -104,7 +104,7 @@ def execute(
     Parameters
     ----------
     dims : of the topology
-    contexts : ops under way per dim, None for any number
+    contexts : ops under way per dim, of all or by dim, None for any number
     buffers : by partition, how many there are, None for any number
     state : which buffers are free in which order; advanced
 
@@ -122,6 +122,7 @@ def execute(
             state.uses[partition] = [0] * (number or 0)
     free, uses = state.free, state.uses
     unlimited = [number is None for number in buffers]
+    most = [contexts] * dims if contexts is None or isinstance(contexts, int) else contexts
     smallest_first = intra is Intra.SCF
 
     count = len(jobs)
@@ -188,7 +189,7 @@ def execute(
                 best = (queue[0], partition)
         if best is None:
             return False
-        if contexts is not None and len(ends[dim]) == contexts:
+        if contexts is not None and len(ends[dim]) == most[dim]:
             if ends[dim][0] > now:
                 return False  # the event of that context's end comes back here
             ends[dim].popleft()

@@ -19,13 +19,14 @@ class Limits:
 
     Parameters
     ----------
-    contexts : ops of one dim that may be under way; op k waits for the end of op k - contexts
+    contexts : ops of one dim that may be under way, of all or by dim; op k waits for the end of op
+        k - contexts
     buffers : by partition, (number of buffers, bytes of each)
     memory_bandwidth : bytes per second of TX DMA, and of RX DMA
     read_latency_ps, write_latency_ps : of the memory
     """
 
-    contexts: int | None = None
+    contexts: int | tuple[int, ...] | None = None
     buffers: tuple[tuple[int, int], ...] | None = None
     memory_bandwidth: Fraction | None = None
     read_latency_ps: int = 0
