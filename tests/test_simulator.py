@@ -8,6 +8,7 @@ import pytest
 from sim_top.emission import emit_systemverilog
 from sim_top.simulator import BuildError, Model, SimulationError, build, run_cocotb, simulate
 from sim_top.simulator.cache import build_root, cached, content_key
+from sw_model.errors import InputError
 from testbenches.chain import Chain
 
 BENCH = "testbenches.tb_chain"
@@ -87,8 +88,9 @@ def test_the_simulator_must_be_known():
         Model(top="dut", sources={}, simulator="spice")
 
 
-def test_a_waveform_is_written(tmp_path):
-    _chain(waves=tmp_path / "dump.fst")
+@pytest.mark.parametrize("simulator", ["icarus", "verilator"])
+def test_a_waveform_is_written(tmp_path, simulator):
+    _chain(waves=tmp_path / "dump.fst", simulator=simulator)
     assert (tmp_path / "dump.fst").stat().st_size > 100
 
 
@@ -176,3 +178,19 @@ def test_icarus_gets_no_always_comb(tmp_path, monkeypatch):
     plain = "module dut(input a, output o);\n  assign o = a;\nendmodule\n"
     directory = build(Model(top="dut", sources={"dut.sv": plain}, simulator="icarus"))
     assert (directory / "dut.sv").read_text() == plain
+
+
+def test_waveforms_need_libraries(tmp_path, monkeypatch):
+    """Without their headers nothing is compiled first."""
+    monkeypatch.setenv("ANTIPHON_BUILD", str(tmp_path / "build"))
+    fake = tmp_path / "g++"
+    fake.write_text("#!/bin/sh\nexit 1\n")
+    fake.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
+    source = emit_systemverilog(Chain([1, 1]), name="dut")
+    message = (
+        r"^waveforms of a Verilator model need the Debian packages liblz4-dev and zlib1g-dev; "
+        r"install them, or run without --waves$"
+    )
+    with pytest.raises(InputError, match=message):
+        build(Model(top="dut", sources={"dut.sv": source}, waves=True))

@@ -17,6 +17,7 @@ import cocotb_tools.config
 
 from sim_top.simulator.cache import build_root, cached, content_key
 from sim_top.simulator.toolchain import (
+    BuildError,
     icarus_version,
     jobs,
     make_arguments,
@@ -25,6 +26,7 @@ from sim_top.simulator.toolchain import (
     verilator_command,
     verilator_version,
 )
+from sw_model.errors import InputError
 
 __all__ = ["Model", "build"]
 
@@ -97,6 +99,8 @@ def build(model: Model) -> Path:
     ------
     BuildError
         where a tool fails, with the end of what it said.
+    InputError
+        where waveforms are wanted and the libraries that write them are missing.
     """
     fill = _build_icarus if model.simulator == "icarus" else _build_verilator
     return cached("models", model.key, lambda directory: fill(model, directory))
@@ -164,7 +168,21 @@ def _control_file(model: Model) -> str:
     return "\n".join(lines) + "\n"
 
 
+def _check_waveforms(directory: Path) -> None:
+    """Verilator's writer of waveforms is compiled with each model, and needs two libraries."""
+    (directory / "waves.cpp").write_text("#include <lz4.h>\n#include <zlib.h>\n")
+    try:
+        run_tool(["g++", "-E", "-o", "waves.ii", "waves.cpp"], directory=directory)
+    except BuildError:
+        raise InputError(
+            "waveforms of a Verilator model need the Debian packages liblz4-dev and zlib1g-dev; "
+            "install them, or run without --waves"
+        ) from None
+
+
 def _build_verilator(model: Model, directory: Path) -> None:
+    if model.waves:
+        _check_waveforms(directory)
     sources = _write_sources(model, directory)
     (directory / "public.vlt").write_text(_control_file(model))
     libraries = cocotb_tools.config.libs_dir
