@@ -89,6 +89,8 @@ def test_rows(monkeypatch):
     whole = fred_routability.PARTITIONS
     monkeypatch.setattr(fred_routability, "PARTITIONS", {n: whole[n] for n in (4, 5, 6)})
     found = rows(lambda share: None)
-    assert len(found) == 13 * 3 + 3 * 2 + 1
+    assert len(found) == 13 * 3 + 3 * 2 + 3
     assert all(row.ok and row.tolerance == 0 for row in found)
+    hard = {row.name[:10]: row for row in found if "{0,2,4}" in row.name}
+    assert [hard[f"FRED_{m}(12)"].ours > 1 for m in (2, 3, 4)] == [True, True, False]
     assert len({row.name for row in found}) == len(found)

@@ -6,8 +6,10 @@ from fractions import Fraction
 
 import pytest
 
+from sim_top.reproduce import fred_switches
 from sim_top.reproduce.registry import rows_of
 from sw_model.congestion.fluid import Stream, run_streams
+from sw_model.fred.construction import construct
 from sw_model.wafer.collectives import all_reduce_seconds, ring_uses, send_seconds
 from sw_model.wafer.fabric import COLUMNS, FABRICS, IO_CONTROLLERS, NPUS, broadcast_uses
 from sw_model.wafer.iteration import Strategy, implied_compute, io_share
@@ -164,10 +166,39 @@ def test_compute_that_a_gain_implies():
         implied_compute(Fraction(3), Fraction(4), Fraction(2))
 
 
+def test_what_the_wafer_comes_to():
+    """Bisections by hand, and chiplets: 18 controllers on five L1 switches are 4, 4, 4, 3, 3."""
+    assert fred_switches.bisection("mesh") == 5 * 750 * _GB
+    assert fred_switches.bisection("A") == 5 * 1500 * _GB / 2
+    assert fred_switches.bisection("D") == 5 * 12000 * _GB / 2
+    assert fred_switches.slices() == {4 + 4 + 4: 3 * 5, 4 + 3 + 4: 2 * 5, 2 * 5: 5 * 5 * 4 // 10}
+    # FRED_3(4): four edges of four modes, three centres of seven.
+    assert fred_switches.minimal_mode_bits(construct(4, 3)) == 4 * 2 + 3 * 3
+    # FRED_3(3): an edge on each side, three centres, and the odd port's pair.
+    assert fred_switches.minimal_mode_bits(construct(3, 3)) == 2 * 2 + 3 * 3 + 2 * 2
+
+
+def test_counted_figures():
+    rows = fred_switches.rows()
+    assert len({row.name for row in rows}) == len(rows)
+    far = [row for row in rows if not row.ok]
+    assert [row.name for row in far] == [
+        f"FRED_3({ports}): bits of the modes, as stored" for ports in (12, 64)
+    ]
+    assert all("in 4 bits where its four modes take 2" in row.reason for row in far)
+    (table,) = fred_switches.tables()
+    assert all(len(row) == len(table.columns) for row in table.rows)
+
+
 def test_published_figures():
     rows = rows_of("fred", lambda _: None)
     assert all(row.explained for row in rows)
-    assert all(row.ok for row in rows if "all-reduce" in row.name or "streams" in row.name)
-    assert [row.name for row in rows if not row.ok] == [
-        row.name for row in rows if "compute at 1000 TFLOPS" in row.name
+    far = [row for row in rows if not row.ok]
+    assert [row.name for row in far if "compute at 1000 TFLOPS" not in row.name] == [
+        "MP(20) all-reduce, Fred-A, effective bandwidth of an NPU",
+        "FRED_3(12): bits of the modes, as stored",
+        "FRED_3(64): bits of the modes, as stored",
     ]
+    # 2 x 4/5 payloads cross a trunk of 1.5 TB/s while an NPU sends 2 x 19/20.
+    assert f"no more than {1.9 / 1.6 * 1500:.5g} GB/s" in far[0].reason
+    assert all(row.ok for row in rows if "time over" in row.name or "streams" in row.name)
