@@ -172,6 +172,21 @@ def test_every_endpoint_and_scheduler_says_so(capsys, network, scheduler, endpoi
     assert found["notes"] == []
 
 
+@pytest.mark.parametrize("endpoint", ["ideal", "baseline-comm-opt", "ace"])
+def test_initial_loads_on_every_endpoint(capsys, tmp_path, endpoint):
+    """Dim 2 is faster but begins with a second's load: no chunk begins with it any more."""
+    path = tmp_path / "network.yml"
+    path.write_text(
+        "dims:\n"
+        "  - {kind: Switch, size: 4, bandwidth_per_npu: 10 GB/s, latency: 0 ns}\n"
+        "  - {kind: Switch, size: 4, bandwidth_per_npu: 40 GB/s, latency: 1 ms}\n"
+    )
+    for load, some in (("zero", True), ("latency", False)):
+        options = ("--scheduler", "themis", "--initial-load", load, "--endpoint", endpoint)
+        found = _json(capsys, path, "reduce-scatter", "64kB", *options, "--chunks", "8")
+        assert any(order.startswith("RS 2") for order in found["orders"]) is some
+
+
 def test_tables(capsys, network):
     arguments = ["collective", "all-reduce", "1MB", "--network", str(network)]
     assert main([*arguments, "--group", "0,2", "--group", "1,3"]) == 0

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from dataclasses import replace
 from fractions import Fraction
+from functools import partial
 from itertools import permutations, product
 from statistics import mean
 
@@ -15,7 +16,7 @@ from sw_model.collective.plan import SYMMETRIC, Collective, Operation
 from sw_model.errors import InputError
 from sw_model.schedule.balanced import balance
 from sw_model.schedule.bound import OrderCosts, solve_bound
-from sw_model.schedule.evaluation import NETWORKS, evaluation_instance
+from sw_model.schedule.evaluation import NETWORKS, evaluation_instance, evaluation_network
 from sw_model.schedule.execution import Intra, Job, Stage, execute
 from sw_model.schedule.limits import PlannerState
 from sw_model.schedule.minimal import run_minimal
@@ -211,7 +212,11 @@ def _simple(instance: Instance, chunks: int) -> list[Candidate]:
     return [
         make(count, intra)
         for count in range(1, chunks + 1)
-        for make in (instance.baseline, instance.themis)
+        for make in (
+            instance.baseline,
+            instance.themis,
+            partial(instance.themis, initial_latency=True),
+        )
         for intra in Intra
     ]
 
@@ -228,6 +233,23 @@ def test_balanced_is_never_worse():
         end = instance.run(candidate).end
         assert end <= min(instance.run(other).end for other in _simple(instance, chunks))
         assert instance.bound_seconds <= instance.seconds(end)
+
+
+def test_balanced_knows_both_initial_loads():
+    """Where latencies are most of it, Themis is better with loads that begin with them."""
+    topology = evaluation_network("3D-SW_SW_SW_hetero", latencies=True)
+    instance = Instance(
+        Collective(RS, 2_003_868, dims=(0, 1, 2)), topology, algorithms_of(topology.dims, RS, None)
+    )
+    instance = replace(instance, serial_latency=True)
+    latent = instance.run(instance.themis(2, initial_latency=True)).end
+    assert latent < min(
+        instance.run(make(count, intra)).end
+        for count in range(1, 5)
+        for make in (instance.baseline, instance.themis)
+        for intra in Intra
+    )
+    assert instance.run(balance(instance, chunks=4, budget=1000)).end <= latent
 
 
 def test_balanced_knows_serial_latencies():

@@ -294,6 +294,7 @@ def _outcome(
         "scheduler": scheduler or "baseline",
         "intra": intra or "fifo",
         "chunks": chunks or DEFAULT_CHUNKS,
+        "initial_latency": arguments.initial_load == "latency",
         "plan_seconds": arguments.plan_seconds,
     }
     if arguments.endpoint != "ideal":
@@ -301,12 +302,7 @@ def _outcome(
 
         return evaluate_endpoint(instance, KINDS[arguments.endpoint], **options)
     with output.progress("planning") as progress:
-        outcome = evaluate(
-            instance,
-            initial_latency=arguments.initial_load == "latency",
-            progress=progress,
-            **options,
-        )
+        outcome = evaluate(instance, progress=progress, **options)
     return outcome, None
 
 

@@ -2,8 +2,8 @@
 
 Three steps, all judged by the minimal model itself:
 
-1. The baseline and Themis, first in first out and smallest first, at every number of chunks up to
-   C. So the result is never worse than any of them.
+1. The baseline and Themis, with either initial load, first in first out and smallest first, at
+   every number of chunks up to C. So the result is never worse than any of them.
 2. The shares of the linear program (``sw_model.schedule.bound``), cut into C pieces.
 3. A search from the best of these: orders, sizes, sequence and priority within a dim of every
    chunk (``native/search.cpp``). Sizes are whole grains, so that all shards are whole elements.
@@ -139,15 +139,20 @@ def _best_of(instance: Instance, chunks: int, native: Library | None) -> tuple[C
     order = (active if scatters else (), active[::-1] if gathers else ())
     loads = instance.costs.loads(order) if _free(instance) else [Fraction(0)]
     floor = max(loads) * instance.largest_bytes * instance.unit
+    latencies = any(dim.latency_ps for dim in instance.topology.dims)
     for count in range(1, chunks + 1):
         levelled = instance.themis(count)
         if levelled.extents in seen:
             continue
         seen.add(levelled.extents)
-        candidates = [levelled]
+        candidates = [("themis", levelled)]
+        if latencies:
+            other = instance.themis(count, initial_latency=True)
+            if other.phases != levelled.phases:
+                candidates.append(("themis", other))
         if best is None or floor < least:
-            candidates.append(instance.baseline(count))
-        for candidate in candidates:
+            candidates.append(("baseline", instance.baseline(count)))
+        for name, candidate in candidates:
             ops = [
                 instance.ops(e, p) for e, p in zip(candidate.extents, candidate.phases, strict=True)
             ]
@@ -157,7 +162,6 @@ def _best_of(instance: Instance, chunks: int, native: Library | None) -> tuple[C
                 else:
                     end = instance.run(replace(candidate, intra=intra)).end
                 if best is None or end < least:
-                    name = "themis" if candidate is levelled else "baseline"
                     origin = f"{name} {intra.value}, {len(ops)} chunks"
                     best, least = replace(candidate, intra=intra, origin=origin), end
     assert best is not None

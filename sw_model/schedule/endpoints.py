@@ -32,6 +32,7 @@ from sw_model.schedule.phases import Turn
 from sw_model.schedule.planner import plan_collective
 from sw_model.schedule.shared import run_shared
 from sw_model.schedule.single import Candidate, DimTraffic, Instance
+from sw_model.schedule.themis import Themis
 from sw_model.topology import Dim
 
 __all__ = [
@@ -85,6 +86,7 @@ def evaluate_endpoint(
     scheduler: str = "baseline",
     intra: str = "fifo",
     chunks: int = 64,
+    initial_latency: bool = False,
     plan_seconds: float | None = None,
 ) -> tuple[Outcome, MemoryUse]:
     """As :func:`sw_model.schedule.outcome.evaluate`, on a baseline endpoint or an engine.
@@ -97,9 +99,14 @@ def evaluate_endpoint(
     if kind.memory_bandwidth is None:
         raise ValueError(f"kind must have a memory bandwidth, not {kind!r}")
     if kind.engine:
-        return _engine(instance, kind, scheduler, intra, chunks)
+        return _engine(instance, kind, scheduler, intra, chunks, initial_latency)
     candidate = choose(
-        instance, scheduler=scheduler, intra=intra, chunks=chunks, plan_seconds=plan_seconds
+        instance,
+        scheduler=scheduler,
+        intra=intra,
+        chunks=chunks,
+        initial_latency=initial_latency,
+        plan_seconds=plan_seconds,
     )
     run = _run_from_memory(instance, candidate, kind.memory_bandwidth)
     if scheduler == "balanced":
@@ -173,7 +180,12 @@ def _steady(instance: Instance, candidate: Candidate) -> Fraction | None:
 
 
 def _engine(
-    instance: Instance, kind: EndpointKind, scheduler: str, intra: str, chunks: int
+    instance: Instance,
+    kind: EndpointKind,
+    scheduler: str,
+    intra: str,
+    chunks: int,
+    initial_latency: bool,
 ) -> tuple[Outcome, MemoryUse]:
     topology = instance.topology
     if instance.algorithms != algorithms_of(topology.dims, instance.operation, None):
@@ -182,7 +194,9 @@ def _engine(
     plan = plan_collective(
         instance.collective,
         topology,
-        scheduler=scheduler,
+        scheduler=Themis(initial_latency=True)
+        if scheduler == "themis" and initial_latency
+        else scheduler,
         intra=intra,
         chunks=chunks,
         quantum=1,
