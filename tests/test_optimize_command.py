@@ -353,6 +353,39 @@ UNUSED = "-1 where the dim is not spanned"
             "the dims, the batch and the memory",
         ),
         (
+            "file: w.txt\n" + LONGER,
+            "model: resnet50\n    batch: 32\n    tensor: 2\n",
+            "e.yaml:3:5: workloads[0]: tensor must be 1 for ResNet-50, which is only "
+            "data-parallel, not 2",
+        ),
+        (
+            "file: w.txt\n" + LONGER,
+            "model: resnet50\n    batch: 32\n    pipeline: 2\n",
+            "e.yaml:3:5: workloads[0]: pipeline must be 1 for ResNet-50, which is not cut in "
+            "stages, not 2",
+        ),
+        (
+            "file: w.txt\n" + LONGER,
+            "model: gpt3\n    batch: 64\n    tensor: 4\n    pipeline: 2\n    microbatches: 5\n",
+            "e.yaml:3:5: workloads[0]: microbatches must divide what each of 4 replicas has of the "
+            "batch, 16, not 5",
+        ),
+        (
+            "prices: p.yml",
+            "shared_links: true",
+            "e.yaml:7:15: shared_links must stand beside prices",
+        ),
+        (
+            "B1 + B2 + B3 = 100",
+            "B1 * B2 <= 50",
+            "e.yaml:6:5: a constraint must be a sum such as '2 B1 + B2', not '* B2'",
+        ),
+        (
+            "B1 + B2 + B3 = 100",
+            "'B1 =='",
+            "e.yaml:6:5: a constraint must be a sum such as '2 B1 + B2', not the end",
+        ),
+        (
             "network: n.yml",
             "network: {dims: [{kind: Mesh2D, size: 4}]}",
             "e.yaml:1:25: network.dims[0].kind must be one of Ring, FullyConnected, Switch, Fred, "
@@ -371,6 +404,35 @@ def test_bad_experiments(refuse, old, new, message):
     assert text != EXPERIMENT
     Path("e.yaml").write_text(text)
     refuse("e.yaml", message=message)
+
+
+def test_a_clash_between_two_files(refuse, folder):
+    text = EXPERIMENT.replace("network: n.yml", "network: n.json")
+    text = text.replace("B1 + B2 + B3 = 100", "total = 99").replace("prices: p.yml\n", "")
+    (folder / "e.yaml").write_text(text.replace(LONGER, "    tensor: 4\n"))
+    refuse(
+        "e.yaml",
+        message="n.json:1: the constraints 'total = 100' in line 1 and 'total = 99' in line 6 of "
+        "e.yaml cannot all hold (every bandwidth is at least 0.001 GB/s); without any one of them "
+        "the others can",
+    )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (
+            ("--json", "e.yaml"),
+            "--json must name another file than the experiment, not e.yaml",
+        ),
+        (
+            ("--front", "f.csv", "--json", "./f.csv"),
+            "--json must name another file than --front, not f.csv",
+        ),
+    ],
+)
+def test_outputs_over_each_other(refuse, arguments, message):
+    refuse("e.yaml", *arguments, message=message)
 
 
 def test_bad_files_of_libra(refuse, folder):
@@ -405,9 +467,9 @@ def test_bad_files_of_libra(refuse, folder):
     )
     refuse(
         "a.yaml",
-        message="n.json:1: the constraints 'total = 100' in line 1 and 'total = 90' in line 3 "
-        "cannot all hold (every bandwidth is at least 0.001 GB/s); without any one of them the "
-        "others can",
+        message="n.json:1: the constraints 'total = 100' in line 1 and 'total = 90' in line 3 of "
+        "a.yaml cannot all hold (every bandwidth is at least 0.001 GB/s); without any one of them "
+        "the others can",
     )
 
 

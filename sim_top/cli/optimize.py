@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 from dataclasses import replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from sim_top.cli.frame import Output, value, whole, write_whole
@@ -59,17 +60,40 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def _check_apart(arguments: argparse.Namespace, output: Output) -> None:
+    """Refuse outputs that would be written over each other, or over the experiment.
+
+    Raises
+    ------
+    InputError
+        names both.
+    """
+    json = None if output.json_target in (None, "-") else Path(str(output.json_target))
+    known = {arguments.experiment.resolve(): "the experiment"}
+    for option, path in (
+        ("--front", arguments.front),
+        ("--plot", arguments.plot),
+        ("--json", json),
+    ):
+        if path is None:
+            continue
+        other = known.setdefault(path.resolve(), option)
+        if other != option:
+            raise InputError(f"{option} must name another file than {other}, not {path}")
+
+
 def run(arguments: argparse.Namespace, output: Output) -> bool:
     """Solve, certify, simulate, report."""
     from sw_model.optimize.confirm import LARGEST, confirm
     from sw_model.optimize.experiment import read_optimisation
-    from sw_model.optimize.front import draw_front, front_csv, front_row, pareto_front
+    from sw_model.optimize.front import front_csv, front_row, pareto_front
     from sw_model.optimize.problem import Objective, optimise
 
     if arguments.front is not None:
         check_file("--front", arguments.front, (".csv",))
     if arguments.plot is not None:
         check_file("--plot", arguments.plot, (".svg", ".png"))
+    _check_apart(arguments, output)
     asked = read_optimisation(arguments.experiment)
     wants_front = arguments.front is not None or arguments.plot is not None
     if arguments.objective is not None:
@@ -118,12 +142,22 @@ def run(arguments: argparse.Namespace, output: Output) -> bool:
             front = pareto_front(best.problem, arguments.points, progress)
         data["front"] = [front_row(point) for point in front]
         if arguments.plot is not None:
-            draw_front(front, best, arguments.plot)
+            _draw_whole(front, best, arguments.plot)
         if arguments.front is not None:
             write_whole(arguments.front, front_csv(front).encode())
         files = [str(path) for path in (arguments.front, arguments.plot) if path is not None]
         output.show(f"front of {len(front)} points: {', '.join(files)}")
     return best.gap <= _LARGEST_GAP
+
+
+def _draw_whole(front: list[Optimum], best: Optimum, path: Path) -> None:
+    """The plot, whole or not at all."""
+    from sw_model.optimize.front import draw_front
+
+    with TemporaryDirectory() as folder:
+        drawn = Path(folder) / path.name
+        draw_front(front, best, drawn)
+        write_whole(path, drawn.read_bytes())
 
 
 def _json(name: str, best: Optimum) -> dict[str, Any]:

@@ -22,8 +22,8 @@ MINIMUM = Fraction(1, 1000)
 """GB/s that every dim has at least by default: no dim may be left without any (decided here)."""
 
 _RELATION = re.compile(r"<=|>=|==|=|<|>|≤|≥")
-_NUMBER = re.compile(r"(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?(?:/\d+)?")
-_WORD = re.compile(r"[A-Za-z_]\w*")
+_NUMBER = re.compile(r"(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?(?:/\d+)?", re.ASCII)
+_WORD = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 
 
 @dataclass(frozen=True)
@@ -196,10 +196,14 @@ def check_constraints(constraints: Sequence[Constraint], minimum: Fraction, dims
     if not clash:
         return
     named = [constraints[k] for k in clash]
+    # The message points into the file of the first.
+    titles = [
+        str(c) + (f" of {c.path}" if c.path != named[0].path and c.path else "") for c in named
+    ]
     rest = f"every bandwidth is at least {float(minimum):g} GB/s"
     if len(named) == 1:
         raise named[0].error(f"the constraint {named[0]} cannot hold: {rest}")
-    listed = ", ".join(str(c) for c in named[:-1]) + f" and {named[-1]}"
+    listed = ", ".join(titles[:-1]) + f" and {titles[-1]}"
     raise named[0].error(
         f"the constraints {listed} cannot all hold ({rest}); without any one of them the others can"
     )

@@ -277,6 +277,8 @@ def read_optimisation(path: str | PathLike[str], *, text: str | None = None) -> 
     prices: Prices | None = values["prices"].value if "prices" in values else None
     if prices is not None and "shared_links" in values:
         prices = replace(prices, shared_links=values["shared_links"])
+    if prices is None and "shared_links" in values:
+        raise nodes["shared_links"].error("shared_links must stand beside prices")
     rates = None
     if prices is not None:
         try:

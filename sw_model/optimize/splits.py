@@ -231,6 +231,16 @@ def _divisors(number: int, largest: int) -> list[int]:
     return [n for n in range(1, min(number, largest) + 1) if number % n == 0]
 
 
+_OPTIONS = {"--tp": "tensor", "--pp": "pipeline", "--microbatches": "microbatches"}
+
+
+def _in_words_of_the_file(message: str, replicas: int) -> str:
+    """A message about options of a command, about the keys here; there a batch is a replica's."""
+    option, _, rest = message.partition(" ")
+    rest = rest.replace("the batch of", f"what each of {replicas} replicas has of the batch,")
+    return f"{_OPTIONS.get(option, option)} {rest}"
+
+
 def fixed_division(
     divided: DividedModel, network: OpenNetwork, tensor: int, pipeline: int, microbatches: int
 ) -> Division:
@@ -253,7 +263,10 @@ def fixed_division(
     parallelism = Parallelism(
         tensor=tensor, pipeline=pipeline, data=data, microbatches=microbatches
     )
-    parallelism.check(divided.model, divided.batch // data)
+    try:
+        parallelism.check(divided.model, divided.batch // data)
+    except InputError as error:
+        raise InputError(_in_words_of_the_file(error.message, data)) from None
     if not divided.fits(tensor, pipeline, data):
         raise InputError(
             f"memory must hold {STATE_BYTES} bytes a parameter of the largest stage, which "
