@@ -8,7 +8,7 @@ from typing import Any
 
 from rtl.common.packet import PacketHeader
 from rtl.fred.configuration import Refusal, request_layout
-from rtl.fred.errors import error_layout
+from rtl.fred.errors import ERROR_COUNTER_BITS, error_layout
 from sw_model.fred.configuration import Configuration, Flow
 from sw_model.fred.table import entry_image
 from sw_model.fred.timing import FredTiming
@@ -215,3 +215,13 @@ class SwitchBench:
             if mask:
                 found[name] = mask
         return found
+
+    def counts(self) -> dict[str, int]:
+        """The error counters that are not 0, by kind."""
+        value = int(self.dut.error_count.value)
+        kinds = [name for name, _ in error_layout(self.ports, self.channels)]
+        counters = {
+            kind: value >> ERROR_COUNTER_BITS * place & ((1 << ERROR_COUNTER_BITS) - 1)
+            for place, kind in enumerate(kinds)
+        }
+        return {kind: count for kind, count in counters.items() if count}

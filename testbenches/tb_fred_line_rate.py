@@ -1,6 +1,7 @@
 """Every flow set that routes: no bubble at line rate, the latency of the formula, every bit.
 
-Parameters: those of :class:`testbenches.fred_bench.SwitchBench`, and ``flow_sets`` to try.
+Parameters: those of :class:`testbenches.fred_bench.SwitchBench`, and ``flow_sets``, how many random
+ones to try, or ``all``.
 """
 
 from __future__ import annotations
@@ -11,10 +12,11 @@ import cocotb
 
 from rtl.fred.configuration import Refusal
 from sw_model.fred.configuration import Configuration
+from sw_model.fred.routing import route
 from sw_model.fred.table import entry_image
 from testbenches import parameters, random_generator
 from testbenches.fred_bench import SwitchBench
-from testbenches.fred_flows import routed
+from testbenches.fred_flows import all_flow_sets, routed
 from testbenches.streams import bursty_stalls, random_stalls
 
 _GIVEN = parameters()
@@ -25,14 +27,20 @@ async def start(dut: Any) -> tuple[SwitchBench, Any, list[Configuration]]:
     bench = SwitchBench(dut, _GIVEN, random_generator("data"))
     generator = random_generator("flow sets")
     await bench.bench.reset()
-    sets = routed(
-        generator,
-        bench.ports,
-        _GIVEN["middle_copies"],
-        _GIVEN["flow_sets"],
-        data_types=tuple(_GIVEN["data_types"]),
-        operators=tuple(_GIVEN["operators"]),
-    )
+    copies = _GIVEN["middle_copies"]
+    if _GIVEN["flow_sets"] == "all":
+        found = (route(bench.ports, copies, flows) for flows in all_flow_sets(bench.ports))
+        sets = [outcome for outcome in found if isinstance(outcome, Configuration)]
+    else:
+        sets = routed(
+            generator,
+            bench.ports,
+            copies,
+            _GIVEN["flow_sets"],
+            data_types=tuple(_GIVEN["data_types"]),
+            operators=tuple(_GIVEN["operators"]),
+        )
+    assert len(sets) == _GIVEN.get("expected_sets", len(sets))
     assert max(len(configuration.flows) for configuration in sets) > 1
     return bench, generator, sets
 

@@ -9,6 +9,7 @@ from amaranth.lib.wiring import In
 
 import rtl.common.fifo
 import rtl.fred.micro_switch
+import rtl.fred.scheduler
 import rtl.link.link
 import rtl.link.receiver
 import rtl.link.transmitter
@@ -22,6 +23,7 @@ from testbenches.formal.link import (
 from testbenches.formal.micro_switch import SMALL_ADDER, MicroSwitchComputesItsMode
 from testbenches.formal.property import Property
 from testbenches.formal.prove import ProofError, prove
+from testbenches.formal.scheduler import SchedulerIsFair, SchedulerIsSafe
 from tests.mutants import mutant
 
 
@@ -85,7 +87,7 @@ def fifo(module, depth, shape=2):
 
 
 @pytest.mark.parametrize(
-    "depth", [3, *(pytest.param(d, marks=pytest.mark.full) for d in (1, 2, 4, 5, 8))]
+    "depth", [3, *(pytest.param(d, marks=pytest.mark.full) for d in (1, 2, 4, 5, 8, 17))]
 )
 def test_a_stream_fifo_is_a_queue(depth):
     proved(fifo(rtl.common.fifo, depth), 2, 2 * depth + 2)
@@ -94,9 +96,9 @@ def test_a_stream_fifo_is_a_queue(depth):
 FIFO_FAULTS = [
     ("(pop & (level == 1))", "(pop & (level == 2))"),
     ("m.d.sync += came_directly.eq(direct)", "m.d.sync += came_directly.eq(1)"),
-    ("with m.If(push != pop):", "with m.If(push | pop):"),
+    ("Mux(push, within, without)", "Mux(push, level + 1, without)"),
     ("level != self.depth)", "level != self.depth - 1)"),
-    ("write.en.eq(push & ~direct)", "write.en.eq(push & (level != 2))"),
+    ("write.en.eq(self.i.ready if", "write.en.eq(self.i.ready & (level != 2) if"),
 ]
 
 
@@ -107,6 +109,13 @@ FIFO_FAULTS = [
 def test_a_faulty_stream_fifo_is_none(old, new):
     with pytest.raises(ProofError, match=r"^fails: "):
         prove(fifo(mutant("rtl.common.fifo", old, new), 3), mode="bmc", depth=9)
+
+
+@pytest.mark.full
+def test_a_faulty_memory_of_a_stream_fifo_is_none():
+    faulty = mutant("rtl.common.fifo", "else push & ~direct", "else push & (level != 2)")
+    with pytest.raises(ProofError, match=r"^fails: "):
+        prove(fifo(faulty, 17), mode="bmc", depth=9)
 
 
 # Credits
@@ -247,7 +256,7 @@ MICRO_SWITCH_FAULTS = [
     ("R", "with m.If(around[0].valid & around[1].valid):", "with m.If(around[0].valid):"),
     ("RD", "CentreMode.ADD_BOTH: (both, both)", "CentreMode.ADD_BOTH: (both, first)"),
     ("RD", "CentreMode.CROSS: (second, first)", "CentreMode.CROSS: (second, second)"),
-    ("RD", "with m.If(~around[0].flit.head):", "with m.If(1):"),
+    ("RD", "with m.If(around[0].flit.head):", "with m.If(0):"),
     ("RD", "chosen = register", "chosen = source"),
     ("D", "self.mode[side], output,", "self.mode[0], output,"),
     ("demux", "mode = register", "mode = self.mode"),
@@ -266,3 +275,79 @@ def test_a_faulty_micro_switch_does_not(kind, old, new):
     wrapper, latency = micro_switch(kind, module=faulty)
     with pytest.raises(ProofError, match=r"^fails: "):
         prove(wrapper, mode="bmc", depth=latency + 2)
+
+
+# The scheduler of a FRED switch: flows of two ports as inputs, outputs, channel
+
+PAIR, STRAIGHT, CROSS = (
+    [((0, 1), (0, 1), 0)],
+    [((0,), (0,), 0), ((1,), (1,), 0)],
+    [((0,), (1,), 0), ((1,), (0,), 0)],
+)
+ONE_CLASS = (PAIR, CROSS, STRAIGHT)
+TWO_CLASSES = (PAIR, [((0,), (1,), 0), ((1,), (0,), 1)], [((0, 1), (1,), 1)])
+THREE_CLASSES = tuple([((0, 1), (0, 1), channel)] for channel in range(3))
+
+
+def scheduler(channels, bound=1, module=rtl.fred.scheduler):
+    return module.FlowScheduler(
+        ports=2, most_flits=3, credits=4, channels=channels, starvation_bound=bound
+    )
+
+
+@pytest.mark.full
+@pytest.mark.parametrize(
+    ("channels", "configurations", "depth"), [(1, ONE_CLASS, 12), (2, TWO_CLASSES, 9)]
+)
+def test_a_scheduler_starts_what_may_start_for_some_cycles(channels, configurations, depth):
+    """The induction would need the state of all packets: packets of 2 and 3 flits follow each other
+    within these cycles, in every configuration."""
+    prove(SchedulerIsSafe(scheduler(channels), configurations), mode="bmc", depth=depth)
+    prove(SchedulerIsSafe(scheduler(channels), configurations), mode="cover", depth=depth)
+
+
+@pytest.mark.full
+@pytest.mark.parametrize(
+    ("channels", "bound", "configurations", "depth"),
+    [(2, 1, TWO_CLASSES, 14), (2, 2, TWO_CLASSES, 14), (3, 1, THREE_CLASSES, 14)],
+)
+def test_a_scheduler_is_fair_for_some_cycles(channels, bound, configurations, depth):
+    prove(SchedulerIsFair(scheduler(channels, bound), configurations), mode="bmc", depth=depth)
+    prove(SchedulerIsFair(scheduler(channels, 1), configurations), mode="cover", depth=depth)
+
+
+@pytest.mark.full
+@pytest.mark.parametrize(
+    ("part", "old", "new"),
+    [
+        # two configurations at once, headers that differ, no credit, a flit too many, a busy port
+        ("scheduler", "proceed.eq(stay | ~busy)", "proceed.eq(1)"),
+        ("matcher", "complete[p] & aligned[p] &", "complete[p] &"),
+        ("matcher", "(~packet.outputs | covered).all()", "1"),
+        ("scheduler", "last.eq(left == 2)", "last.eq(left == 3)"),
+        ("scheduler", "ready[k] & (~head.payload.inputs | port_free).all()", "ready[k]"),
+    ],
+)
+def test_an_unsafe_scheduler_is_found(monkeypatch, part, old, new):
+    faulty = mutant(f"rtl.fred.{part}", old, new)
+    module = faulty
+    if part == "matcher":
+        monkeypatch.setattr(rtl.fred.scheduler, "FlowMatcher", faulty.FlowMatcher)
+        module = rtl.fred.scheduler
+    with pytest.raises(ProofError, match=r"^fails: "):
+        prove(SchedulerIsSafe(scheduler(1, module=module), ONE_CLASS), mode="bmc", depth=9)
+
+
+@pytest.mark.full
+@pytest.mark.parametrize(
+    ("channels", "configurations", "depth", "old", "new"),
+    [
+        (2, TWO_CLASSES, 14, "urgent[c].eq(passed == self.starvation_bound)", "urgent[c].eq(0)"),
+        # Two channels that are due in turn would keep out the third.
+        (3, THREE_CLASSES, 18, "Mux((due & behind).any(), due & behind, due)", "due"),
+    ],
+)
+def test_an_unfair_scheduler_is_found(channels, configurations, depth, old, new):
+    faulty = scheduler(channels, module=mutant("rtl.fred.scheduler", old, new))
+    with pytest.raises(ProofError, match=r"^fails: "):
+        prove(SchedulerIsFair(faulty, configurations), mode="bmc", depth=depth)

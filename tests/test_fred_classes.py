@@ -93,7 +93,7 @@ def test_wrong_classes(classes):
         ),
         (
             {"control_bytes": 24},
-            "packet_bytes must be a multiple of flit_bytes in 16..65535, not 24",
+            "control_bytes must be a multiple of flit_bytes in 16..65535, not 24",
         ),
         ({"starvation_bound": 0}, "starvation_bound must be a positive integer, not 0"),
     ],
@@ -103,13 +103,18 @@ def test_wrong_parameters(change, message):
         FredSwitch(**(GOOD | change))
 
 
-def test_three_classes():
-    run()
+PARTS = ("fred_classes", "fred_class_errors", "fred_class_traffic")
+
+
+@pytest.mark.parametrize("testbench", PARTS)
+def test_three_classes(testbench):
+    run(testbench)
 
 
 @pytest.mark.full
 def test_all_data_types_and_operators():
     run(
+        "fred_class_traffic",
         testcase="random_traffic_of_all_classes_under_stalls",
         data_types=frozenset(DataType),
         operators=frozenset(Operator),
@@ -122,6 +127,7 @@ def test_all_data_types_and_operators():
 @pytest.mark.full
 def test_reset_of_a_switch_with_one_channel():
     run(
+        "fred_class_traffic",
         testcase="reset_in_the_middle",
         classes=(DP,),
         input_depth=24,
@@ -135,8 +141,10 @@ def test_a_bound_of_one_starves_nobody():
 
 
 @pytest.mark.full
-def test_two_classes_and_control_on_verilator():
+@pytest.mark.parametrize("testbench", PARTS)
+def test_two_classes_and_control_on_verilator(testbench):
     run(
+        testbench,
         simulator="verilator",
         classes=(MP, DP, CONTROL),
         ports=5,

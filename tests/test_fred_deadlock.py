@@ -94,14 +94,37 @@ def test_random_timing_never_deadlocks(block):
     ],
 )
 def test_without_one_rule_there_are_deadlocks(rules, cases, stuck):
+    messages = deadlocks(rules, cases)
+    assert len(messages) >= stuck
+    assert all(text.startswith("no packet can move any more\n") for text in messages)
+
+
+def deadlocks(rules, cases):
+    """What is said of those of the first cases that get stuck."""
     messages = []
     for seed in range(cases):
         try:
             run_case(seed, rules)
         except DeadlockError as error:
             messages.append(str(error))
-    assert len(messages) >= stuck
-    assert all(text.startswith("no packet can move any more\n") for text in messages)
+    return messages
+
+
+@pytest.mark.full
+@pytest.mark.parametrize(
+    ("rules", "stuck"),
+    [
+        (PUBLISHED, 299),
+        (Rules(by_flow=False), 205),
+        (Rules(private_buffers=False), 141),
+        (Rules(agreed_order=False), 150),
+        (Rules(trunk_order=False), 10),
+        (Rules(whole_credit=False), 15),
+    ],
+)
+def test_the_figures_of_the_docs(rules, stuck):
+    """Of the first 300 cases; docs/fred.md has them."""
+    assert len(deadlocks(rules, 300)) == stuck
 
 
 def test_without_the_starvation_bound_a_class_is_passed_as_long_as_there_is_a_higher_one():

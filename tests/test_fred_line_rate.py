@@ -7,7 +7,15 @@ from rtl.fred.switch import FredSwitch
 from sim_top.simulator import simulate
 
 
-def run(ports, copies, flow_sets, simulator="icarus", adder_depth=2, types=("fp16",), seed=None):
+def run(
+    ports,
+    copies,
+    flow_sets,
+    simulator="icarus",
+    adder_depth=2,
+    types=("fp16",),
+    expected_sets=None,
+):
     options = {
         "ports": ports,
         "middle_copies": copies,
@@ -27,13 +35,13 @@ def run(ports, copies, flow_sets, simulator="icarus", adder_depth=2, types=("fp1
         ),
         testbench="testbenches.tb_fred_line_rate",
         simulator=simulator,
-        seed=seed,
         timeout_seconds=1200,
         parameters={
             **options,
             "data_types": types,
             "operators": operators,
             "flow_sets": flow_sets,
+            **({"expected_sets": expected_sets} if expected_sets else {}),
         },
     )
 
@@ -48,6 +56,14 @@ def test_some_flow_sets(ports, copies):
 @pytest.mark.parametrize("ports", [3, 5, 8, 11, 12, 16])
 def test_three_hundred_flow_sets(ports, simulator):
     run(ports, 3, 50, simulator)
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("simulator", ["icarus", "verilator"])
+@pytest.mark.parametrize(("copies", "sets"), [(2, 1939), (3, 2099)])
+def test_every_configuration_of_four_ports(copies, sets, simulator):
+    """There are 2099 sets of disjoint flows; two copies route all but 160 of them."""
+    run(4, copies, "all", simulator, expected_sets=sets)
 
 
 @pytest.mark.full

@@ -66,6 +66,11 @@ CLASS_FAULTS = [
     ("switch", "InputChannel", "input_channel", "~own", "0",
      "errors_name_class_and_port_and_only_that_class_is_touched"),
 ]  # fmt: skip
+ERROR_CASES = {
+    "what_lies_behind_a_faulty_packet_starts_after_its_end",
+    "an_entry_is_replaced_while_its_classes_are_idle",
+    "errors_name_class_and_port_and_only_that_class_is_touched",
+}
 CONTROL_FAULTS = [
     ("credits - 1, credits + 1", "credits - 1, credits + 2",
      "random_control_and_data_under_stalls"),
@@ -90,7 +95,9 @@ def test_faults_of_the_classes_are_caught(monkeypatch, user, name, module, old, 
     faulty = getattr(mutant(f"rtl.fred.{module}", old, new), name)
     monkeypatch.setattr(getattr(rtl.fred, user), name, faulty)
     with pytest.raises(SimulationError):
-        run_classes(testcase=testcase)
+        run_classes(
+            "fred_class_errors" if testcase in ERROR_CASES else "fred_classes", testcase=testcase
+        )
 
 
 @pytest.mark.parametrize(("old", "new", "testcase"), CONTROL_FAULTS)

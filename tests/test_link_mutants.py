@@ -39,7 +39,7 @@ DELAY = [
 FIFO = [
     ("(pop & (level == 1))", "(pop & (level == 2))"),
     ("m.d.sync += came_directly.eq(direct)", "m.d.sync += came_directly.eq(1)"),
-    ("with m.If(push != pop):", "with m.If(push | pop):"),
+    ("Mux(push, within, without)", "Mux(push, level + 1, without)"),
     ("self.i.ready.eq(level != self.depth)", "self.i.ready.eq(level != self.depth - 1)"),
 ]
 

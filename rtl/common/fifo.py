@@ -59,6 +59,7 @@ class StreamFifo(wiring.Component):
         m = Module()
         level = Signal(range(self.depth + 1))
         push, pop, direct = Signal(), Signal(), Signal()
+        alone = Signal()  # an item that comes now is the oldest as soon as it is in
         item = Value.cast(self.i.payload)
         m.d.comb += [
             self.level.eq(level),
@@ -66,14 +67,15 @@ class StreamFifo(wiring.Component):
             self.o.valid.eq(level != 0),
             push.eq(self.i.valid & self.i.ready),
             pop.eq(self.o.valid & self.o.ready),
-            # The item is the oldest as soon as it is in.
-            direct.eq(push & ((level == 0) | (pop & (level == 1)))),
+            alone.eq((level == 0) | (pop & (level == 1))),
+            direct.eq(push & alone),
         ]
-        with m.If(push != pop):
-            m.d.sync += level.eq(Mux(push, level + 1, level - 1))
+        # An item may come late in a cycle, so it only chooses between what is known by then.
+        without, within = Mux(pop, level - 1, level), Mux(pop, level, level + 1)
+        m.d.sync += level.eq(Mux(push, within, without))
 
         arrived = Signal(len(item), reset_less=True)
-        with m.If((level == 0) | (pop & (level == 1))):
+        with m.If(alone):
             m.d.sync += arrived.eq(item)
         if self.depth == 1:
             m.d.comb += Value.cast(self.o.payload).eq(arrived)

@@ -35,13 +35,13 @@ class PacketFault(data.Struct):
     framing: 1
 
 
-def check_packet_bytes(packet_bytes: object, flit_bytes: int) -> int:
+def check_packet_bytes(packet_bytes: object, flit_bytes: int, name: str = "packet_bytes") -> int:
     """Validate the largest payload of a packet.
 
     Raises
     ------
     ValueError
-        ``packet_bytes must be a multiple of flit_bytes in N..65535, not ...``
+        ``packet_bytes must be a multiple of flit_bytes in N..65535, not ...``, or another ``name``
     """
     if (
         not isinstance(packet_bytes, int)
@@ -49,8 +49,7 @@ def check_packet_bytes(packet_bytes: object, flit_bytes: int) -> int:
         or packet_bytes % flit_bytes
     ):
         raise ValueError(
-            f"packet_bytes must be a multiple of flit_bytes in {flit_bytes}..65535, "
-            f"not {packet_bytes!r}"
+            f"{name} must be a multiple of flit_bytes in {flit_bytes}..65535, not {packet_bytes!r}"
         )
     return packet_bytes
 

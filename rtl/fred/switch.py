@@ -144,7 +144,9 @@ class FredSwitch(wiring.Component):
         )
         most_flits = packet_flits(check_packet_bytes(packet_bytes, flit_bytes), flit_bytes)
         control_bytes = packet_bytes if control_bytes is None else control_bytes
-        control_flits = packet_flits(check_packet_bytes(control_bytes, flit_bytes), flit_bytes)
+        control_flits = packet_flits(
+            check_packet_bytes(control_bytes, flit_bytes, "control_bytes"), flit_bytes
+        )
         if isinstance(output_credits, int) and output_credits < most_flits:
             raise ValueError(
                 f"output_credits must be at least the {most_flits} flits of a packet, "
