@@ -108,6 +108,89 @@ def test_nobody_can_tell(tmp_path, monkeypatch, policy, order):
     assert joined > 10
 
 
+def piled_traces(seed: int) -> list[list]:
+    """Ranks of 4 x 2 whose collectives wait for compute only, not for each other, so that many are
+    there at once."""
+    draw = random.Random(seed)
+    ranks: list[list] = [[] for _ in range(8)]
+    latest = [0] * 8
+
+    def add(rank, make, **what):
+        ranks[rank].append(make(len(ranks[rank]), **what))
+
+    for step in range(60):
+        what = draw.random()
+        if what < 0.3 or step == 0:
+            micros = draw.choice([1, 3, 20, 90, 500])
+            for rank in range(8):
+                parents = [latest[rank]] if ranks[rank] else []
+                latest[rank] = len(ranks[rank])
+                add(rank, compute, micros=micros + (rank == 5), data=parents)
+        elif what < 0.33:
+            one, other = draw.sample(range(8), 2)
+            add(one, send, to=other, size=20000, tag=step, data=[latest[one]])
+            add(other, receive, source=one, size=20000, tag=step)
+        else:
+            groups = draw.choice([("0", "1"), ("0", "1"), ("0", "1"), ("all",)])
+            size = draw.choice([2, 4096, 30000, 65536])
+            for name in groups:
+                for rank in GROUPS[name]:
+                    more = {"size": size, "pg_name": name, "data": [latest[rank]]}
+                    add(rank, all_reduce, **more)
+    return ranks
+
+
+@pytest.mark.parametrize("latency", [0, 10**6, 4 * 10**6])
+def test_nobody_can_tell_of_a_pile(tmp_path, monkeypatch, latency):
+    """Collectives that pile up on the same lanes, with stragglers and messages between them."""
+    topology = Topology(
+        (
+            Dim(DimKind.RING, 4, Fraction(10**9), latency),
+            Dim(DimKind.SWITCH, 2, Fraction(7 * 10**8), 3 * 10**5),
+        )
+    )
+    system = SystemConfig(splits=6)
+    piled, dissolved = [], []
+    pile, join = OverlappedFabric._pile, OverlappedFabric._join
+
+    def counted(self, going):
+        one = pile(self, going)
+        piled.extend([one] * (one is not None))
+        return one
+
+    def joined(self, one):
+        dissolved.extend(one.behind)
+        join(self, one)
+
+    for seed in range(5):
+        folder = tmp_path / str(seed)
+        folder.mkdir()
+        prefix = write(folder, *piled_traces(seed))
+        with monkeypatch.context() as patch:
+            patch.setattr(OverlappedFabric, "_pile", counted)
+            patch.setattr(OverlappedFabric, "_join", joined)
+            short = run(prefix, topology, system, GROUPS)
+        with monkeypatch.context() as patch:
+            patch.setattr(OverlappedFabric, "shortcut", False)
+            whole = run(prefix, topology, system, GROUPS)
+        assert short.ranks == whole.ranks
+        assert short.dims == whole.dims
+        for one, other in zip(short.logs, whole.logs, strict=True):
+            assert sorted(one.communication) == sorted(other.communication)
+            assert one.compute == other.compute
+    assert piled
+    assert dissolved
+
+
+def test_a_pile_in_closed_form(tmp_path) -> None:
+    """A thousand all-reduces at once over a ring of 4, 1 GB/s: each holds the ring for 3 halves of
+    its bytes, all of them one after the other, and only the last waits for its latency: three
+    steps of 1 us after its last byte."""
+    nodes = [all_reduce(number, 65536) for number in range(1000)]
+    result = run(write(tmp_path, *[nodes] * 4), network(4), SystemConfig(splits=8))
+    assert result.ns(result.latest.finish) == 1000 * 98304 + 3000
+
+
 def test_who_lies_between() -> None:
     ring = network(8)
     assert crossed_by_group(ring, (0, 2, 4, 6)) == {0: (1, 3, 5, 7)}

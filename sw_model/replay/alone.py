@@ -36,6 +36,7 @@ class Progress:
     Attributes
     ----------
     end : of what has happened, in ticks since the start
+    freed : when the last op left its dim
     busy : ticks of the ops begun on each dim, in all
     coming : (tick, whether a dim is freed, chunk and position) in the order of happening; else an
         op's latency is over
@@ -44,6 +45,7 @@ class Progress:
     """
 
     end: int = 0
+    freed: int = 0
     busy: dict[int, int] = field(default_factory=dict)
     coming: list[tuple[int, bool, Place]] = field(default_factory=list)
     waiting: list[Place] = field(default_factory=list)
@@ -58,7 +60,7 @@ def alone(chunks: Sequence[Sequence[TimedOp]], until: int | None = None) -> Prog
     queues: dict[int, list[tuple[int, int, Place]]] = {}
     taken: set[int] = set()
     busy: dict[int, int] = {}
-    serial = now = 0
+    serial = now = freed = 0
     left = len(chunks)
 
     def arrive(place: Place) -> None:
@@ -100,6 +102,7 @@ def alone(chunks: Sequence[Sequence[TimedOp]], until: int | None = None) -> Prog
             _, _, frees, place = heappop(events)
             op = chunks[place[0]][place[1]]
             if frees:
+                freed = now
                 taken.discard(op.dim)
             if not frees or not op.latency:
                 complete(place)
@@ -107,6 +110,7 @@ def alone(chunks: Sequence[Sequence[TimedOp]], until: int | None = None) -> Prog
     waiting = sorted((entry[1], entry[2]) for queue in queues.values() for entry in queue)
     return Progress(
         end=now,
+        freed=freed,
         busy=busy,
         coming=[(time, frees, place) for time, _, frees, place in sorted(events)],
         waiting=[place for _, place in waiting],

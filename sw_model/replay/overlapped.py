@@ -12,6 +12,7 @@ schedule's.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass
 from heapq import heappop, heappush
@@ -62,11 +63,13 @@ class Going:
 
 @dataclass(eq=False)
 class _Alone:
-    """A collective under way that has its lanes to itself."""
+    """A collective under way that has its lanes to itself, and those that wait behind it for the
+    same lanes: all but the last without gaps, so that they follow each other."""
 
     going: Going
     planned: Planned
     begun: int
+    behind: deque[tuple[Going, Planned]]
     joined: bool = False
 
 
@@ -213,11 +216,15 @@ class OverlappedFabric:
         if not planned.chunks:
             self.kernel.after(0, lambda _: done())
             return
+        pile = self._pile(going)
+        if pile is not None:
+            pile.behind.append((going, planned))
+            for lane in chain.from_iterable(lanes.values()):
+                self.users[lane] += 1
+            return
         free = self._use(going)
         if free and self.shortcut and len(planned.chunks) > 1:
-            one = _Alone(going, planned, self.kernel.now)
-            self.by_themselves |= dict.fromkeys(chain.from_iterable(lanes.values()), one)
-            self.kernel.after(planned.alone.end, self._alone_ended, one)
+            self._by_itself(going, planned, deque())
             return
         for chunk in planned.chunks:
             self._arrive(going, chunk, 0)
@@ -263,12 +270,37 @@ class OverlappedFabric:
         for lane in chain.from_iterable(going.lanes.values()):
             self.users[lane] -= 1
 
-    def _alone_ended(self, one: _Alone) -> None:
+    def _pile(self, going: Going) -> _Alone | None:
+        """What a newcomer can be put behind: it has the same lanes to itself, and before what is
+        last there leaves them none behind it can begin."""
+        one = self.by_themselves.get(next(chain.from_iterable(going.lanes.values())))
+        if one is None or one.going.lanes != going.lanes:
+            return None
+        last, planned = one.behind[-1] if one.behind else (one.going, one.planned)
+        return one if planned.gapless and last.order < going.order else None
+
+    def _by_itself(
+        self, going: Going, planned: Planned, behind: deque[tuple[Going, Planned]]
+    ) -> None:
+        one = _Alone(going, planned, self.kernel.now, behind)
+        self.by_themselves |= dict.fromkeys(chain.from_iterable(going.lanes.values()), one)
+        leaves = planned.alone.freed if planned.gapless else planned.alone.end
+        self.kernel.after(leaves, self._leaves, one)
+
+    def _leaves(self, one: _Alone) -> None:
+        """A collective by itself needs its lanes no longer; its last latency may be to come."""
         if one.joined:
             return
-        self._part(one, one.planned.alone)
+        progress = one.planned.alone
+        self._part(one, progress)
         self._leave(one.going)
-        one.going.done()
+        if one.behind:
+            self._by_itself(*one.behind.popleft(), one.behind)
+        rest = one.begun + progress.end - self.kernel.now
+        if rest:
+            self.kernel.after(rest, lambda _: one.going.done())
+        else:
+            one.going.done()
 
     def _part(self, one: _Alone, progress: Progress) -> None:
         """What a collective has done by itself is counted, and its lanes are everybody's."""
@@ -292,6 +324,9 @@ class OverlappedFabric:
             self.kernel.at(one.begun + tick, self._free if frees else self._complete, waiting)
         for chunk, position in progress.waiting:
             self._arrive(going, chunks[chunk], position)
+        for later, planned in one.behind:
+            for ops in planned.chunks:
+                self._arrive(later, ops, 0)
 
     def message(
         self,

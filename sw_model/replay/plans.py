@@ -75,3 +75,9 @@ class Planned:
     def alone(self) -> Progress:
         """All of it, where it has its lanes to itself."""
         return alone(self.chunks)
+
+    @cached_property
+    def gapless(self) -> bool:
+        """Whether it uses one dim, and that without a pause from its first op to its last: then
+        what goes behind it on the same lanes begins when its last op ends, and not before."""
+        return len(self.dims) == 1 and self.alone.busy[self.dims[0]] == self.alone.freed
