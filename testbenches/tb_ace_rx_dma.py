@@ -99,7 +99,8 @@ async def shifted_stores_at_random(dut):
     generator = random_generator("shifts")
     t = _Dma(dut, stalls=0.3)
     await t.bench.reset()
-    wanted, place, count = {}, 16 * 7 + 5, 0
+    wanted: dict[int, int] = {}
+    place, count = 16 * 7 + 5, 0
     for number in range(40):
         length, last_bytes = generator.randint(1, 6), generator.randint(1, 16)
         sram = generator.randint(0, 500)

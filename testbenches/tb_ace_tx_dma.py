@@ -138,7 +138,8 @@ async def shifted_loads_at_random(dut):
     generator = random_generator("shifts")
     t = _Dma(dut, stalls=0.3)
     await t.bench.reset()
-    wanted, place = {}, 0
+    wanted: dict[int, int] = {}
+    place = 0
     for _ in range(40):
         length, last_bytes = generator.randint(1, 6), generator.randint(1, 16)
         memory, shift = generator.randint(0, 4000), generator.randint(0, 15)
