@@ -178,6 +178,8 @@ _MEMORY = Record(
         Key("read_latency", Whole(1), "cycles from request to first beat"),
         Key("write_latency", Whole(1), "cycles from a write to its acknowledgement"),
         Key("words", Whole(1), "flits in the memory of one NPU"),
+        Key("read_rate", Number(maximum=1), "flits per cycle that are read, such as 5/8"),
+        Key("write_rate", Number(maximum=1), "flits per cycle that are written"),
     ),
 )
 _ENDPOINT = Record(

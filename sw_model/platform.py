@@ -143,8 +143,9 @@ class LinkParameters:
 @dataclass(frozen=True)
 class MemoryParameters:
     """The memory beside an NPU: cycles from request to first beat, at least 2, and from write to
-    its acknowledgement, at least 1; one beat per cycle in each direction. It has ``words`` beats,
-    at most 2**26.
+    its acknowledgement, at least 1. It has ``words`` beats, at most 2**26. Each direction has a
+    rate of its own: beats per cycle, exact, above 0 and at most 1, with a denominator below 2**16,
+    kept as a link keeps its rate (``sw_model.endpoint.link.RateGate``).
 
     Raises
     ------
@@ -155,8 +156,17 @@ class MemoryParameters:
     read_latency: int = 64
     write_latency: int = 32
     words: int = 1 << 16
+    read_rate: Fraction = Fraction(1)
+    write_rate: Fraction = Fraction(1)
 
     def __post_init__(self) -> None:
+        for name in ("read_rate", "write_rate"):
+            rate = getattr(self, name)
+            if not 0 < rate <= 1 or rate.denominator >= 1 << 16:
+                raise ValueError(
+                    f"{name} must be above 0 and at most 1, with a denominator below 65536, "
+                    f"not {rate}"
+                )
         _check_range("read_latency", self.read_latency, 2, 1 << 16)
         _check_range("write_latency", self.write_latency, 1, 1 << 12)
         _check_range("words", self.words, 1, 1 << 26)

@@ -1,5 +1,8 @@
 """The memory of the simulation, cycle by cycle."""
 
+from fractions import Fraction
+from math import floor
+
 import cocotb
 
 from testbenches import parameters, random_generator, seed
@@ -62,9 +65,12 @@ class MemoryDriver(Part):
             self.acknowledged.append(cycle)
 
 
-async def _bench(dut, **options):
+async def _bench(dut, *, read_rate=Fraction(1), write_rate=Fraction(1), **options):
     for name in ("chosen", "load", "dump", "first", "last"):
         getattr(dut, name).value = 0
+    for name, rate in (("read", read_rate), ("write", write_rate)):
+        getattr(dut, f"{name}_gain").value = rate.numerator
+        getattr(dut, f"{name}_cost").value = rate.denominator
     bench = Bench(dut)
     driver = bench.add(MemoryDriver(dut, **options))
     await bench.reset()
@@ -122,6 +128,53 @@ async def accepts_exactly_its_queue_while_stalled(dut):
     await bench.step(100)
     # Eight wait in the queue; the beat of one more waits at the port.
     assert len(driver.accepted_reads) == 8 + 1
+
+
+_RATES = [(Fraction(5, 8), Fraction(3, 10)), (Fraction(8, 25), Fraction(1)),
+          (Fraction(1), Fraction(19, 20)), (Fraction(1, 7), Fraction(12_345, 65_535))]  # fmt: skip
+
+
+@cocotb.test(skip=bool(parameters().get("stalls")))
+async def both_directions_keep_their_rates_at_the_same_time(dut):
+    """Behind an idle time, k beats more take floor(k / rate) cycles: each direction at its own."""
+    for read_rate, write_rate in _RATES:
+        bench, driver = await _bench(dut, read_rate=read_rate, write_rate=write_rate)
+        driver.reads += [(0, 9), (20, 1), (30, 60)]
+        driver.writes += [(100 + n % 20, n, 0xFFFF) for n in range(70)]
+        await bench.until(
+            lambda driver=driver: len(driver.beats) == len(driver.acknowledged) == 70,
+            limit=2000,
+            stuck="traffic did not end",
+        )
+        for rate, cycles, start in (
+            (read_rate, [c for c, _ in driver.beats], parameters()["read_latency"]),
+            (write_rate, [c for c, *_ in driver.accepted_writes], 0),
+        ):
+            assert cycles == [start + floor(k / rate) for k in range(70)], rate
+
+
+@cocotb.test(skip=bool(parameters().get("stalls")))
+async def who_comes_late_gets_no_more_than_the_rate(dut):
+    """After a long pause, and with a reader that pauses: never more than ceil(n · rate) beats in n
+    cycles, and at the end none is lost."""
+    rate = Fraction(3, 8)
+    bench, driver = await _bench(dut, read_rate=rate, write_rate=rate)
+    await bench.step(100)
+    driver.refuse = random_stalls(seed(), 0.5)
+    driver.reads += [(0, 80)]
+    driver.writes += [(n, n, 0xFFFF) for n in range(80)]
+    await bench.until(
+        lambda: len(driver.beats) == len(driver.acknowledged) == 80,
+        limit=2000,
+        stuck="traffic did not end",
+    )
+    writes = [cycle for cycle, *_ in driver.accepted_writes]
+    # What is taken late was presented earlier, so a reader may see one beat more than the rate.
+    for cycles, more in ((writes, 0), ([cycle for cycle, _ in driver.beats], 1)):
+        for first in range(80):
+            for last in range(first, 80):
+                n = cycles[last] - cycles[first] + 1
+                assert last - first + 1 <= -floor(-n * rate) + more
 
 
 @cocotb.test()

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from fractions import Fraction
+
 from sim_top.configurations import FlowTable
 from sim_top.platform.component import PlatformComponent
 from sim_top.platform.parameters import flow_table
@@ -12,6 +15,8 @@ from sw_model.platform import Platform
 from sw_model.topology import DimKind
 
 __all__ = ["flow_tables", "platform_model"]
+
+_ONE = Fraction(1)
 
 
 def flow_tables(platform: Platform) -> dict[int, FlowTable]:
@@ -60,10 +65,12 @@ def platform_model(platform: Platform, *, waves: bool = False, optimise: str = "
         read_latency=platform.memory.read_latency,
         write_latency=platform.memory.write_latency,
     )
+    # The memories are told their rates when a simulation begins: one model serves all of them.
+    paced = replace(platform, memory=replace(platform.memory, read_rate=_ONE, write_rate=_ONE))
     return shell_model(
         component,
         plan,
-        emission_key=repr(platform),
+        emission_key=repr(paced),
         optimise=optimise,
         waves=waves,
         blocks=("ace_endpoint", "fred_switch"),

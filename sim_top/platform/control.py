@@ -80,7 +80,10 @@ class PlatformControl:
 
     async def start(self, *, watchdog: int) -> None:
         """Reset the platform and fill the configuration memories of its switches."""
-        await self.shell.reset(watchdog_limit=watchdog)
+        memory = self.platform.memory
+        await self.shell.reset(
+            watchdog_limit=watchdog, read_rate=memory.read_rate, write_rate=memory.write_rate
+        )
         write = 0
         for dim, table in self.flows.items():
             for index, entry in enumerate(table.images()):

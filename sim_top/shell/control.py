@@ -9,6 +9,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from numpy.typing import NDArray
 __all__ = ["Shell", "StuckError", "Wake"]
 
 _NEVER = (1 << 64) - 1
+_ONE = Fraction(1)
 
 
 class StuckError(AssertionError):
@@ -76,18 +78,41 @@ class Shell:
         self._files = 0
         self._started = False
 
-    async def reset(self, *, watchdog_limit: int = 100_000) -> None:
+    async def reset(
+        self,
+        *,
+        watchdog_limit: int = 100_000,
+        read_rate: Fraction = _ONE,
+        write_rate: Fraction = _ONE,
+    ) -> None:
         """Reset the component; the next cycle is number 1. The memories keep what they hold.
 
         Parameters
         ----------
         watchdog_limit : cycles without progress after which a run is given up; 0 for never
+        read_rate, write_rate : beats per cycle of every memory, exact, above 0 and at most 1, with
+            a denominator below 2**16
+
+        Raises
+        ------
+        ValueError
+            for another rate.
         """
+        rates = {"read": read_rate, "write": write_rate}
+        for name, rate in rates.items():
+            if not 0 < rate <= 1 or rate.denominator >= 1 << 16:
+                raise ValueError(
+                    f"{name}_rate must be above 0 and at most 1, with a denominator below 65536, "
+                    f"not {rate}"
+                )
         if not self._started:
             await Timer(1, "ps")
             self._started = True
         self.write("watchdog_limit", watchdog_limit)
         self.write("event_enable", (1 << max(1, len(self._events))) - 1)
+        for name, rate in rates.items():
+            self.write(f"memory_{name}_gain", rate.numerator)
+            self.write(f"memory_{name}_cost", rate.denominator)
         self.write("reset_request", 1)
         await self._go()
         self.write("reset_request", 0)

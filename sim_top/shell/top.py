@@ -29,8 +29,15 @@ CONTROL: Mapping[str, str] = {
     "memory_dump": "[0:0]",
     "memory_first": "[31:0]",
     "memory_last": "[31:0]",
+    "memory_read_gain": "[15:0]",
+    "memory_read_cost": "[15:0]",
+    "memory_write_gain": "[15:0]",
+    "memory_write_cost": "[15:0]",
 }
 """Signals of the top that Python writes, and their ranges."""
+
+_RATES = ("memory_read_gain", "memory_read_cost", "memory_write_gain", "memory_write_cost")
+"""Those that are 1 at the start: the memories take and give a beat per cycle."""
 
 STATUS: Mapping[str, str] = {
     "clk": "[0:0]",
@@ -188,7 +195,10 @@ def write_top(component: wiring.Component, plan: ShellPlan, *, name: str) -> str
         f"  localparam MEMORIES = {max(1, len(plan.memories))};",
         "",
         "  // Written from outside.",
-        *(f"  logic {extent} {signal} = 0;" for signal, extent in CONTROL.items()),
+        *(
+            f"  logic {extent} {signal} = {int(signal in _RATES)};"
+            for signal, extent in CONTROL.items()
+        ),
         "",
         "  // Read from outside.",
         *(f"  wire {extent} {signal};" for signal, extent in STATUS.items()),
@@ -254,6 +264,7 @@ def _memory(ports: _Ports, plan: ShellPlan, number: int, attachment: MemoryAttac
     connections = {
         "clk": "clk",
         "rst": "rst",
+        **{name.removeprefix("memory_"): name for name in _RATES},
         "read_request_valid": f"{request}__valid",
         "read_request_ready": f"{request}__ready",
         "read_request_address": ports.slice(f"{request}__payload", "address"),

@@ -1,13 +1,18 @@
 // The memory beside one NPU, inside the simulation.
 //
-// One beat is FLIT_BYTES wide; addresses count beats. Reads and writes are independent, one beat per
-// cycle each:
+// One beat is FLIT_BYTES wide; addresses count beats. Reads and writes are independent, each with a
+// rate of its own, gain / cost beats per cycle, exact and at most 1:
 //
 //   read    a request for `beats` beats accepted in cycle t gives its first beat in cycle
 //           t + READ_LATENCY, or right behind the last beat of the request before it, then one per
 //           cycle while `read_data_ready`. QUEUE requests may wait.
+//           (A rate below 1 paces the beats as they are presented, one cycle earlier.)
 //   write   a beat accepted in cycle t is in the memory from cycle t + 1 and acknowledged by one
 //           pulse in cycle t + WRITE_LATENCY. Bytes whose strobe is 0 keep their value.
+//
+// A rate is an account that holds at most cost + gain - 1, its value after reset. A beat needs cost
+// of it and takes that much; every cycle gives gain. So at most ceil(n * gain / cost) beats pass in
+// any n cycles, and exactly at the rate where they wait.
 //
 // A beat holds what had been written when it was presented. An access past the end reads zero or
 // writes nothing, and sets `fault` for good.
@@ -28,6 +33,11 @@ module sim_memory #(
 ) (
   input logic clk,
   input logic rst,
+
+  input logic [15:0] read_gain,
+  input logic [15:0] read_cost,
+  input logic [15:0] write_gain,
+  input logic [15:0] write_cost,
 
   input logic read_request_valid,
   output logic read_request_ready,
@@ -68,6 +78,8 @@ module sim_memory #(
   logic [31:0] random, stalls, seed;
   logic stall_request, stall_response, stall_write;
 
+  logic [17:0] read_saved, write_saved;
+
   logic take_request, take_write, next_beat;
   integer i;
 
@@ -84,6 +96,8 @@ module sim_memory #(
     now = 0;
     beat = 0;
     acknowledges = 0;
+    read_saved = 0;
+    write_saved = 0;
     fault = 0;
     read_data_valid = 0;
     read_data_payload = 0;
@@ -93,14 +107,25 @@ module sim_memory #(
   end
 
   assign read_request_ready = tail - head < QUEUE && !stall_request;
-  assign write_ready = !stall_write;
+  assign write_ready = write_saved >= {2'd0, write_cost} && !stall_write;
   assign write_acknowledged = acknowledges[WRITE_LATENCY-1];
 
   assign take_request = read_request_valid && read_request_ready;
   assign take_write = write_valid && write_ready;
   assign beat_address = queue_address[head%QUEUE] + {16'd0, beat};
   assign next_beat = head != tail && $signed(now - queue_time[head%QUEUE]) >= 0
-      && (!read_data_valid || read_data_ready) && !stall_response;
+      && read_saved >= {2'd0, read_cost} && (!read_data_valid || read_data_ready)
+      && !stall_response;
+
+  // The account of a rate in the next cycle.
+  function automatic [17:0] saved_next(
+    input [17:0] saved, input [15:0] gain, input [15:0] cost, input taken
+  );
+    logic [17:0] most;
+    most = {2'd0, cost} + {2'd0, gain} - 18'd1;
+    saved_next = (taken ? saved - {2'd0, cost} : saved) + {2'd0, gain};
+    if (saved_next > most) saved_next = most;
+  endfunction
 
   function automatic [31:0] xorshift(input [31:0] state);
     xorshift = state ^ (state << 13);
@@ -110,6 +135,8 @@ module sim_memory #(
 
   always_ff @(posedge clk) begin
     now <= now + 1;
+    read_saved <= saved_next(read_saved, read_gain, read_cost, next_beat);
+    write_saved <= saved_next(write_saved, write_gain, write_cost, take_write);
 
     if (take_request) begin
       queue_address[tail%QUEUE] <= read_request_address;
@@ -157,6 +184,8 @@ module sim_memory #(
     end
 
     if (rst) begin
+      read_saved <= {2'd0, read_cost} + {2'd0, read_gain} - 18'd1;
+      write_saved <= {2'd0, write_cost} + {2'd0, write_gain} - 18'd1;
       head <= 0;
       tail <= 0;
       beat <= 0;

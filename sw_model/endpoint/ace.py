@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from fractions import Fraction
 from typing import Any
 
 from sw_model.collective.plan import CollectivePlan
@@ -53,6 +54,7 @@ class Endpoint:
             latency=memory.read_latency,
             burst=FETCH.burst_beats,
             window=FETCH.read_beats,
+            rate=Fraction(memory.read_rate),
         )
         self.tx_dma = TxDma(kernel, port, self.scoreboard, timing, engine.queue_depth)
         self.rx_dma = RxDma(
@@ -61,6 +63,7 @@ class Endpoint:
             timing,
             engine.queue_depth,
             memory.write_latency,
+            Fraction(memory.write_rate),
             lambda collective: complete(rank, collective),
         )
         self.dims: Sequence[DimEngine] = [

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
+from fractions import Fraction
 from typing import Any, Protocol
 
 from sw_model.endpoint.fetch import FETCH
@@ -17,33 +18,66 @@ __all__ = ["CommandUnit", "ReadPort", "RecordQueue"]
 class ReadPort:
     """The memory read port, shared by descriptor fetch and TX DMA.
 
-    Beats come back in the order of the requests, one per cycle. TX DMA asks in bursts, at most
-    ``window`` beats ahead, so a descriptor burst slips in between them.
+    Beats come back in the order of the requests, at the memory's rate. TX DMA asks in bursts, at
+    most ``window`` beats ahead, so a descriptor burst slips in between them.
+
+    Beats that wait for nothing but the rate are a *run*; beat i of it, from 0, comes when the
+    account of the rate (`sw_model.endpoint.link.RateGate`) has gained what i + 1 beats cost.
 
     Parameters
     ----------
     kernel : event kernel
     latency : cycles from a request to its first beat
     burst, window : beats of a payload burst, and of payload under way at most
+    rate : beats per cycle, above 0 and at most 1
     """
 
     __slots__ = (
-        "_begun", "_ends", "_fetched", "_loads", "_requesting", "_slow", "burst", "free", "kernel",
-        "latency", "window",
+        "_begun", "_cost", "_count", "_ends", "_fetched", "_gain", "_loads", "_most", "_requesting",
+        "_saved", "_slow", "burst", "kernel", "latency", "window",
     )  # fmt: skip
 
-    def __init__(self, kernel: EventKernel, *, latency: int, burst: int, window: int) -> None:
+    def __init__(
+        self,
+        kernel: EventKernel,
+        *,
+        latency: int,
+        burst: int,
+        window: int,
+        rate: Fraction = Fraction(1),
+    ) -> None:
         self.kernel = kernel
         self.latency = latency
         self.burst = burst
         self.window = window
-        self.free = 0  # cycle behind the last beat asked for
-        self._begun = 0  # cycle of the first beat of the run that ends there
-        self._slow = latency > window - 2 * burst
+        self._gain, self._cost = rate.numerator, rate.denominator
+        self._most = self._cost + self._gain - 1
+        self._begun = 0  # cycle of the first beat of the run
+        self._saved = self._most  # the account in that cycle
+        self._count = 0  # beats of the run so far
+        self._slow = latency * rate > window - 2 * burst
         self._ends = deque([0] * (window // burst), maxlen=window // burst)  # of the last bursts
         self._fetched: deque[tuple[int, int]] = deque(maxlen=8)  # first beat, beats of the last
         self._requesting = (0, 0, 0)  # of the last load: request, first beat, beats
         self._loads: deque[list[Any]] = deque()  # [cycle behind the last beat, action, argument]
+
+    def _beat(self, index: int) -> int:
+        """Cycle in which a beat of the run comes."""
+        waited = (self._saved - (index + 1) * self._cost) // self._gain
+        return self._begun - waited if waited < 0 else self._begun
+
+    def _reserve(self, ready: int, beats: int) -> int:
+        """Beats that may come from ``ready`` on: number of the first in its run."""
+        index = self._count
+        if ready > self._beat(index):
+            saved = self._saved + (ready - self._begun) * self._gain - index * self._cost
+            self._saved = saved if saved < self._most else self._most
+            self._begun = ready
+            self._fetched.clear()
+            self._requesting = (0, 0, 0)  # all of it has been requested
+            index = 0
+        self._count = index + beats
+        return index
 
     def load(self, beats: int, action: Callable[[Any], object], argument: Any) -> int:
         """Request ``beats`` (at least 1) of payload from now on; ``action(argument)`` is called in
@@ -57,39 +91,34 @@ class ReadPort:
         if self._slow:
             return self._load_slowly(beats, action, argument)
         now = self.kernel.now
-        start = now + self.latency
-        if start < self.free:
-            start = self.free
-        else:
-            self._begun = start
-        self.free = end = start + beats
+        first = self._reserve(now + self.latency, beats)
+        end = self._beat(first + beats - 1) + 1
         self._loads.append([end, action, argument])
         self.kernel.at(end, self._loaded)
-        self._requesting = (now, start, beats)
+        self._requesting = (now, first, beats)
         return self._request(-(-beats // self.burst) - 1) + 1
 
     def _request(self, burst: int) -> int:
         """Cycle in which a burst of the load requested last is requested: one after another, and
         when no more than a window without a burst is under way."""
-        now, start, _ = self._requesting
-        room = start + burst * self.burst - (self.window - self.burst)
+        now, first, _ = self._requesting
+        room = first + burst * self.burst - (self.window - self.burst)
         for slot, beats in reversed(self._fetched):  # what lies between is no payload
             if slot < room:
                 break
             room -= beats
-        return max(now + burst, room if room > self._begun else 0)
+        return max(now + burst, self._beat(room - 1) + 1 if room > 0 else 0)
 
     def _load_slowly(self, beats: int, action: Callable[[Any], object], argument: Any) -> int:
         """The same where the window does not cover the latency, burst by burst."""
         request = self.kernel.now - 1
-        end = self.free
+        end = 0
         while beats:
             flits = min(beats, self.burst)
             request = max(request + 1, self._ends[0])
-            end = max(request + self.latency, end) + flits
+            end = self._beat(self._reserve(request + self.latency, flits) + flits - 1) + 1
             self._ends.append(end)
             beats -= flits
-        self.free = end
         self._loads.append([end, action, argument])
         self.kernel.at(end, self._loaded)
         return request + 1
@@ -102,9 +131,9 @@ class ReadPort:
         self._loads.popleft()
         load[1](load[2])
 
-    def fetch(self, beats: int) -> int:
-        """Request a descriptor burst now, in front of payload that has not been requested yet;
-        returns the cycle of its first beat."""
+    def fetch(self, records: int, beats: int) -> list[int]:
+        """Request a burst of records now, in front of payload that has not been requested yet;
+        returns the cycle behind the last of the ``beats`` of each record."""
         now = self.kernel.now
         flits = self._requesting[2]
         waiting, request = 0, now + 1  # beats at the end of the last load, and their request
@@ -113,17 +142,15 @@ class ReadPort:
             if cycle < now:
                 break
             waiting, request = flits - burst * self.burst, max(cycle, now + 1)
-        start = max(now + self.latency, self.free - waiting)
         if waiting:
-            self.free += beats
-            self._loads[-1][0] += beats
-            self._requesting = (request, self.free - waiting, waiting)
+            first = self._count - waiting
+            self._count += records * beats
+            self._loads[-1][0] = self._beat(self._count - 1) + 1
+            self._requesting = (request, self._count - waiting, waiting)
         else:
-            if start > self.free:
-                self._begun = start
-            self.free = start + beats
-        self._fetched.append((start, beats))
-        return start
+            first = self._reserve(now + self.latency, records * beats)
+        self._fetched.append((first, records * beats))
+        return [self._beat(first + number * beats - 1) + 1 for number in range(1, records + 1)]
 
 
 class RecordQueue(Protocol):
@@ -202,9 +229,7 @@ class CommandUnit:
         beats, burst = self.beats, FETCH.descriptor_burst
         room = FETCH.descriptor_window - burst
         if self._asked - self._position <= room and not self._ended:
-            first = self.port.fetch(burst * beats)
-            for number in range(1, burst + 1):
-                self._arrivals.append(first + number * beats)
+            self._arrivals += self.port.fetch(burst, beats)
             self._asked += burst
             if self._asked - self._position <= room:
                 self.kernel.at(self.kernel.now + 1, self._request)

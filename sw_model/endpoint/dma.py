@@ -4,16 +4,22 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
+from fractions import Fraction
+from math import ceil
 from typing import Any
 
 from sw_model.endpoint.command import CommandUnit, ReadPort
 from sw_model.endpoint.fetch import FETCH
+from sw_model.endpoint.link import RateGate
 from sw_model.endpoint.programs import Record, Unit
 from sw_model.endpoint.scoreboard import Scoreboard
 from sw_model.endpoint.timing import AceTiming
 from sw_model.engine import EventKernel
 
 __all__ = ["RxDma", "TxDma"]
+
+_WRITES = FETCH.write_beats
+_LONG_AGO = -(1 << 40)
 
 
 class TxDma:
@@ -102,12 +108,14 @@ class RxDma:
     Parameters
     ----------
     write_latency : cycles from a beat to its acknowledgement
+    write_rate : beats per cycle that memory takes
     complete : called with the collective when all its writes are acknowledged
+    gate : of that rate, where others write too; by default its own
     """
 
     __slots__ = (
-        "_flying", "_queue", "_round_trip", "busy_flits", "command", "complete", "kernel", "room",
-        "scoreboard", "timing", "write_latency",
+        "_covered", "_flying", "_gate", "_left", "_queue", "busy_flits", "command",
+        "complete", "kernel", "room", "scoreboard", "timing", "write_latency",
     )  # fmt: skip
 
     def __init__(
@@ -117,7 +125,9 @@ class RxDma:
         timing: AceTiming,
         depth: int,
         write_latency: int,
+        write_rate: Fraction,
         complete: Callable[[Any], None],
+        gate: RateGate | None = None,
     ) -> None:
         self.kernel = kernel
         self.scoreboard = scoreboard
@@ -127,9 +137,18 @@ class RxDma:
         self.busy_flits = 0
         self.write_latency = write_latency
         self.complete = complete
-        self._round_trip = timing.store_read + write_latency + 1
         self._queue: deque[tuple[Record, Any]] = deque()
         self._flying = 0
+        # Flits read and not yet acknowledged, where nothing but the rate holds them up: in the
+        # buffer in front of memory, and in memory.
+        held = timing.store_read if write_rate == 1 else timing.store_buffer
+        self._covered = held + ceil((write_latency + 1) * write_rate) <= FETCH.write_beats
+        self._gate = gate
+        if gate is None and not (self._covered and write_rate == 1):
+            self._gate = RateGate(write_rate)
+        # Cycles in which the last flits were given to memory, as many as anything waits for.
+        wanted = timing.store_buffer if self._covered else max(timing.store_buffer, _WRITES)
+        self._left = deque([_LONG_AGO] * wanted, maxlen=wanted)
 
     @property
     def idle(self) -> bool:
@@ -148,20 +167,48 @@ class RxDma:
         record, collective = self._queue[0]
         if record.first and not self.scoreboard.filled(record.buffer, record.epoch, self._retry):
             return
-        # Flits are read from SRAM one a cycle from now on, and follow each other to memory; where
-        # write_beats do not cover the acknowledgement, as many in a round trip.
         kernel, timing = self.kernel, self.timing
-        flits = record.flits
-        if self._round_trip > FETCH.write_beats:
-            flits = -(-flits * self._round_trip // FETCH.write_beats)
-        end = kernel.now + (flits or 1)
+        last, given = self._stream(record.flits)
         self._flying += 1
-        kernel.decide(end, self._next)
+        kernel.decide(last + 1, self._next)
         if record.final:
-            kernel.at(end, self._release, record)
-        acknowledged = end - 1 + timing.store_read + self.write_latency
+            kernel.at(last + 1, self._release, record)
+        acknowledged = given + self.write_latency
         kernel.at(acknowledged + timing.completion, self._end, (record, collective))
         self.busy_flits += record.flits
+
+    def _stream(self, flits: int) -> tuple[int, int]:
+        """Flits are read from SRAM from now on, one a cycle while there is room for them, and
+        follow each other to memory, which takes them at its rate.
+
+        Returns
+        -------
+        tuple of int
+            the cycles in which the last is read, and given to memory
+        """
+        now, ahead = self.kernel.now, self.timing.store_read
+        if self._gate is None:
+            last = now + flits - 1 if flits else now
+            return last, last + ahead
+        if not flits:
+            return now, max(now + ahead, self._left[-1])
+        left, room = self._left, self.timing.store_buffer
+        if not self._covered:
+            read = now - 1
+            for _ in range(flits):
+                read = max(read + 1, left[-room] + 1, left[-_WRITES] + self.write_latency + 1)
+                left.append(self._gate.depart(read + ahead))
+            return read, left[-1]
+        ready = max(now, left[0] + 1) + ahead
+        # Flit i is read when flit i - room has left, if not before; it never holds up the rate.
+        late = flits - 1 - room
+        before = self._gate.departure(ready, late) if late >= 0 else left[flits - 1]
+        last = max(now + flits - 1, before + 1)
+        tail = min(flits, room)
+        times = [self._gate.departure(ready, flits - tail + i) for i in range(tail)]
+        self._gate.depart_many(ready, flits)
+        left += times
+        return last, times[-1]
 
     def _next(self, _: Any) -> None:
         self._queue.popleft()

@@ -37,6 +37,7 @@ class AceTiming:
         context free
     received_end : last flit of an op written to the same
     store_read : flit read from SRAM to the same flit at the memory write port
+    store_buffer : flits read by stores that memory has not taken, at most
     completion : last acknowledgement to the completion offered
     """
 
@@ -56,6 +57,7 @@ class AceTiming:
     sent_end: int = 3
     received_end: int = 2
     store_read: int = 3
+    store_buffer: int = 8
     completion: int = 1
 
     @property

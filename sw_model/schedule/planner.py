@@ -32,7 +32,7 @@ from sw_model.schedule.chunking import (
 from sw_model.schedule.execution import Execution, Intra, Job, Stage, execute
 from sw_model.schedule.limits import Limits, PlannerState
 from sw_model.schedule.themis import Themis
-from sw_model.topology import Topology
+from sw_model.topology import DimKind, Topology
 
 __all__ = ["BALANCED", "SCHEDULERS", "Scheduler", "plan_collective"]
 
@@ -344,10 +344,11 @@ class _Clock:
         if self.memory is not None:
             per_quantum.append(quantum_bytes / self.memory)
         latencies = [dim.latency_ps for dim in topology.dims]
-        latencies += [limits.read_latency_ps, limits.write_latency_ps]
+        latencies += [limits.read_latency_ps, limits.write_latency_ps, limits.step_ps]
         fractions = per_quantum + [Fraction(ps, 10**12) for ps in latencies]
         self.unit = lcm(*(f.denominator for f in fractions))
         self.quantum = [int(f * self.unit) for f in per_quantum]
+        self.step = self.of_ps(limits.step_ps)
 
     def of_ps(self, ps: int) -> int:
         """A latency in units."""
@@ -370,6 +371,8 @@ class _Clock:
             port = _ceil(max(_ceil(cost.sent), _ceil(cost.received)) / cost.share)
             busy = port * self.quantum[phase.dim]
             latency = cost.steps * self.of_ps(where.latency_ps)
+            if self.step and where.kind is DimKind.RING:
+                latency += cost.steps * self.step + self.of_ps(where.latency_ps) + self.step
             if self.serial_latency:
                 busy, latency = busy + latency, 0
             stages.append(Stage(phase.dim, busy, latency))
