@@ -21,8 +21,10 @@ _HEAD = """\
 # Published results, ours beside them
 
 Made by `antiphon reproduce all`; do not edit. A figure is *ok* within its tolerance; where it lies
-farther away, the reason stands below its table. Nothing is fitted to the published figure: what a
-model needs and the publication does not give is stated with the row.
+farther away, the reason stands below its table. No constant of a model is fitted to a published
+figure: what a model needs and the publication does not give is stated with the row. Where a batch
+was chosen by trying, or to meet a figure, the row says so: it shows how far the figure hangs on the
+batch, and confirms nothing.
 """
 
 
