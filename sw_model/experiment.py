@@ -14,6 +14,7 @@ from os import PathLike, fspath
 from pathlib import Path
 from typing import Any
 
+from sw_model.collective.plan import Algorithm
 from sw_model.document import Document, Node
 from sw_model.endpoint.kinds import KINDS, LIMITS_OF_PASSES, EndpointSettings
 from sw_model.errors import InputError
@@ -151,6 +152,11 @@ _SCHEDULE = Record(
         ),
         Key("intra", Choice({n: n for n in ("fifo", "scf")}), "order within a dim"),
         Key("chunks", Whole(1), "at most so many chunks for each collective"),
+        Key(
+            "algorithms",
+            ListOf(Choice({algorithm.value: algorithm for algorithm in Algorithm})),
+            "one for each dim, in place of those of their kinds",
+        ),
     ),
 )
 _PARTITION = Record(
