@@ -260,7 +260,8 @@ def test_a_network_file_that_the_tlm_cannot_be_is_named(folder, antiphon) -> Non
     assert antiphon("run", "e.yaml", "--network", "n.yml") == (
         2,
         "",
-        "antiphon: n.yml: dim 1 must be a Ring or a Fred dim on this platform, not 'Switch'\n",
+        "antiphon: n.yml: dim 1 must be a Ring, a FullyConnected or a Fred dim on this platform, "
+        "not 'Switch'\n",
     )
 
 

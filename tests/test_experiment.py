@@ -175,7 +175,8 @@ def test_a_network_that_the_rtl_cannot_be(write) -> None:
     with pytest.raises(InputError) as caught:
         read_experiment(path).platform()
     assert str(caught.value) == (
-        f"{path}:3: dim 1 must be a Ring or a Fred dim on this platform, not 'Switch'"
+        f"{path}:3: dim 1 must be a Ring, a FullyConnected or a Fred dim on this platform, "
+        "not 'Switch'"
     )
     path = write(MINIMAL.replace("20 GB/s", "21 GB/s"))
     with pytest.raises(InputError) as caught:

@@ -211,7 +211,8 @@ def test_a_text_on_a_network_that_the_platform_cannot_be(folder, antiphon):
     )
     assert status == 0
     assert err == (
-        "antiphon: warning: n.yml: dim 1 must be a Ring or a Fred dim on this platform, not "
+        "antiphon: warning: n.yml: dim 1 must be a Ring, a FullyConnected or a Fred dim on this "
+        "platform, not "
         "'Switch'; ideal endpoints take the place of the platform's\n"
     )
     found = json.loads(out)

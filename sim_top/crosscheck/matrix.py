@@ -134,7 +134,7 @@ def _large(platform: Platform) -> tuple[Collective, ...]:
     )
 
 
-_RING, _FRED = DimKind.RING, DimKind.FRED
+_RING, _FRED, _FULL_MESH = DimKind.RING, DimKind.FRED, DimKind.FULLY_CONNECTED
 _MAIN = ("ring 4 x fred 4", ((_RING, 4, 20, 16), (_FRED, 4, 15, 24)))
 _OTHERS = (
     ("ring 4", ((_RING, 4, 20, 16),)),
@@ -147,6 +147,8 @@ _OTHERS = (
     ("ring 4 x ring 2 x ring 2", ((_RING, 4, 20, 16), (_RING, 2, 10, 80), (_RING, 2, 10, 80))),
     ("ring 4 x fred 4, far", ((_RING, 4, 20, 200), (_FRED, 4, 15, 400))),
     ("fred 12", ((_FRED, 12, 20, 24),)),
+    ("fully connected 4", ((_FULL_MESH, 4, 60, 16),)),
+    ("fully connected 3 x ring 2", ((_FULL_MESH, 3, 30, 16), (_RING, 2, 10, 80))),
 )
 _LARGE = ("ring 4", "fred 4", "ring 4 x fred 4")
 _QUICK = (
