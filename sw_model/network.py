@@ -20,6 +20,7 @@ from os import PathLike
 
 from sw_model.document import Document, Node
 from sw_model.errors import InputError
+from sw_model.fred.tree.shape import TreePorts, TreeShape
 from sw_model.schema import Choice, Key, ListOf, Number, Quantity, Record, Whole
 from sw_model.topology import Dim, DimKind, Topology
 from sw_model.units import parse_bandwidth, parse_time_ps
@@ -36,9 +37,23 @@ _ASTRA_KINDS = {
 
 
 def _dim(**values: object) -> Dim:
-    if "middle_copies" in values and values["kind"] is not DimKind.FRED:
-        raise ValueError("middle_copies is for a Fred dim only")
-    return Dim(**values)  # type: ignore[arg-type]
+    for name in ("middle_copies", "tree"):
+        if name in values and values["kind"] is not DimKind.FRED:
+            raise ValueError(f"{name} is for a Fred dim only")
+    dim = Dim(**values)  # type: ignore[arg-type]
+    if dim.tree is not None:
+        TreePorts(dim.tree.tree(dim.size), dim.middle_copies)
+    return dim
+
+
+TREE = Record(
+    TreeShape,
+    (
+        Key("ranks", Whole(1), "NPUs below each L1 switch", required=True),
+        Key("ups", Whole(1), "up links of each L1 switch", required=True),
+        Key("tops", Whole(1), "L2 switches that share the up links", required=True),
+    ),
+)
 
 
 DIM = Record(
@@ -61,6 +76,7 @@ DIM = Record(
             field="latency_ps",
         ),
         Key("middle_copies", Whole(2), "the m of FRED_m(P), for a Fred dim"),
+        Key("tree", TREE, "two levels of switches in the place of one, for a Fred dim"),
     ),
 )
 

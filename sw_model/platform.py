@@ -11,7 +11,8 @@ from fractions import Fraction
 
 from sw_model.endpoint.link import minimum_credits
 from sw_model.fred.timing import FRED_TIMING
-from sw_model.topology import DimKind, Topology
+from sw_model.fred.tree.shape import TreePorts
+from sw_model.topology import Dim, DimKind, Topology
 
 __all__ = ["EngineParameters", "LinkParameters", "MemoryParameters", "Partition", "Platform"]
 
@@ -24,6 +25,13 @@ MOST_LINKS = 7
 """Ports of an engine on one dim, at most; a record has a count of steps for each."""
 
 _SRAM_FLITS = 1 << 20  # what an SRAM address of the RTL reaches
+
+
+def _check_tree(dim: Dim, dims: int) -> None:
+    if dims > 1:
+        raise ValueError(f"a tree of FRED switches must be the only dim, not one of {dims}")
+    assert dim.tree is not None
+    TreePorts(dim.tree.tree(dim.size), dim.middle_copies)
 
 
 def _power_of_two(value: int) -> bool:
@@ -187,6 +195,14 @@ class Platform:
     engine: EngineParameters = EngineParameters()
     memory: MemoryParameters = MemoryParameters()
 
+    @property
+    def tree(self) -> TreePorts | None:
+        """The tree of FRED switches that is the whole network, if it is one."""
+        first = self.topology.dims[0]
+        if first.tree is None:
+            return None
+        return TreePorts(first.tree.tree(first.size), first.middle_copies)
+
     def buffer_flits(self, dim: int) -> int:
         """Flits that each receiver on the links of ``dim`` buffers, and its sender's credits.
 
@@ -197,7 +213,10 @@ class Platform:
         if self.topology.dims[dim].kind is not DimKind.FRED:
             return minimum_credits(Fraction(1), latency)
         packet = self.engine.packet_bytes // self.engine.flit_bytes + 1
-        return FRED_TIMING.output_credits(self.topology.dims[dim].size, packet, latency)
+        ports = self.topology.dims[dim].size
+        if self.tree is not None:
+            ports = max(self.tree.ports(level) for level in ("L1", "L2"))
+        return FRED_TIMING.output_credits(ports, packet, latency)
 
     @classmethod
     def from_topology(
@@ -218,6 +237,9 @@ class Platform:
             of a kind without RTL.
         """
         engine = engine or EngineParameters()
+        for dim in topology.dims:
+            if dim.tree is not None:
+                _check_tree(dim, len(topology.dims))
         port = Fraction(engine.flit_bytes * clock_hz)
         links = []
         for number, dim in enumerate(topology.dims, start=1):

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from math import isqrt, prod
 
+from sw_model.fred.tree.shape import TreeShape
 from sw_model.units import LARGEST_BANDWIDTH, LARGEST_TIME_PS
 
 __all__ = ["Dim", "DimKind", "Topology", "mesh_has_cycle", "mesh_shape"]
@@ -38,6 +39,8 @@ class Dim:
     bandwidth : bytes per second and NPU, one direction, exact
     latency_ps : one hop in picoseconds
     middle_copies : the m of FRED_m(P), for FRED dims only
+    tree : switches in two levels in the place of one, for FRED dims only; all their links are like
+        those of the NPUs
 
     Raises
     ------
@@ -50,6 +53,7 @@ class Dim:
     bandwidth: Fraction
     latency_ps: int
     middle_copies: int = 3
+    tree: TreeShape | None = None
 
     def __post_init__(self) -> None:
         if self.size < 1:

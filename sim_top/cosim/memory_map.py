@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import prod
 
 import numpy as np
 from numpy.typing import NDArray
@@ -49,7 +48,7 @@ class Regions:
         """An all-gather's result is its group's size times its source; a reduce-scatter's the
         largest block of it, an all-to-all's one such block from everybody."""
         flit = platform.engine.flit_bytes
-        group = prod(platform.topology.dims[dim].size for dim in collective.dims)
+        group = collective.group_size(platform.topology)
         source = result = collective.elements * collective.element_bytes
         if collective.operation is Operation.ALL_GATHER:
             result = source * group

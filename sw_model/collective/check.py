@@ -66,6 +66,7 @@ def check_plan(
         with the chunk, phase, rank and step that are wrong.
     """
     source = source or Source()
+    plan = plan.local or plan
     check_slots(plan)
     symbols = _Symbols(plan)
     interpreter = Interpreter(plan, symbols, source)

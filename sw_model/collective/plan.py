@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import enum
 from dataclasses import dataclass, field
+from math import prod
 
 from sw_model.topology import Topology
 
@@ -98,6 +99,8 @@ class Collective:
     root : who has the source of a broadcast or a send, and gets the result of a reduce: its place
         in its group, which counts the dims, the innermost fastest
     target : who gets what is sent, likewise; for a send only
+    groups : in place of ``dims``, on a network that is one tree of FRED switches: the ranks of
+        every group, ascending. Groups share no rank and have one size; ranks in none have no part
     """
 
     operation: Operation
@@ -109,6 +112,7 @@ class Collective:
     name: str = ""
     root: int = 0
     target: int | None = None
+    groups: tuple[tuple[int, ...], ...] = ()
 
     def __post_init__(self) -> None:
         if not isinstance(self.elements, int) or self.elements < 0:
@@ -125,6 +129,7 @@ class Collective:
                 f"root must be a place in the group of a broadcast, reduce or send, "
                 f"not {self.root!r} of a {self.operation.value}"
             )
+        self._check_groups()
         sends = self.operation is Operation.SEND
         if sends != (self.target is not None) or (self.target or 0) < 0:
             raise ValueError(
@@ -132,10 +137,33 @@ class Collective:
                 f"not {self.target!r} of a {self.operation.value}"
             )
 
+    def _check_groups(self) -> None:
+        if not self.groups:
+            return
+        if self.dims:
+            raise ValueError(f"groups must stand in place of dims, not beside {self.dims!r}")
+        ranks = [rank for group in self.groups for rank in group]
+        ascending = all(list(group) == sorted(group) for group in self.groups)
+        if len(set(ranks)) != len(ranks) or not ascending or min(ranks, default=0) < 0:
+            raise ValueError(
+                f"groups must be ascending ranks, and share none, not {self.groups!r}"
+            )
+        if len({len(group) for group in self.groups}) > 1 or len(self.groups[0]) < 2:
+            raise ValueError(
+                f"groups must have one size, of 2 or more, not "
+                f"{sorted({len(group) for group in self.groups})!r}"
+            )
+
     @property
     def element_bytes(self) -> int:
         """Bytes of one element."""
         return ELEMENT_BYTES[self.data_type]
+
+    def group_size(self, topology: Topology) -> int:
+        """Ranks of one group."""
+        if self.groups:
+            return len(self.groups[0])
+        return prod(topology.dims[dim].size for dim in self.dims)
 
 
 def _choice(name: str, value: str, known: tuple[str, ...]) -> None:
@@ -298,6 +326,10 @@ class CollectivePlan:
     padding_bytes : bytes moved that are no payload (last flits), per rank
     notes : what the user should be told, for reports
     makespan_ps : end of the planner's own execution, counted from its start; a coarse figure
+    groups : on a tree of FRED switches, the ranks of each group, in the order of the coordinates of
+        ``local``; a rank in none has no part, and does nothing in every slot
+    local : then the same plan for one group alone, on a network of its own; its steps, pieces and
+        proofs are those of every group
     derived : memo of what follows from the rest (steps by rank); never compared
     """
 
@@ -312,4 +344,17 @@ class CollectivePlan:
     padding_bytes: int = 0
     notes: tuple[str, ...] = field(default=())
     makespan_ps: int = 0
+    groups: tuple[tuple[int, ...], ...] = ()
+    local: CollectivePlan | None = None
     derived: dict = field(default_factory=dict, init=False, repr=False, compare=False)
+
+    def member(self, rank: int) -> tuple[int, int] | None:
+        """Group of ``rank`` and its place in it; None where it has no part."""
+        found = self.derived.get("members")
+        if found is None:
+            found = self.derived["members"] = {
+                member: (number, place)
+                for number, group in enumerate(self.groups)
+                for place, member in enumerate(group)
+            }
+        return found.get(rank)

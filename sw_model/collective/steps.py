@@ -17,9 +17,13 @@ from sw_model.collective.scripted import group_steps
 
 __all__ = ["geometry_of", "load_pieces", "rank_steps", "resident", "store_pieces"]
 
+_NO_STEPS = RankSteps((), ())
+
 
 def geometry_of(plan: CollectivePlan, chunk: int) -> Geometry:
     """The geometry of a chunk, shared by all chunks that are cut alike."""
+    if plan.local is not None:
+        return geometry_of(plan.local, chunk)
     memo = plan.derived.get("geometry")
     if memo is None:
         memo = plan.derived["geometry"] = _geometries(plan)
@@ -48,13 +52,16 @@ def _geometries(plan: CollectivePlan) -> list[Geometry]:
 def rank_steps(plan: CollectivePlan, chunk: int, phase: int, rank: int) -> RankSteps:
     """Send and receive steps of ``rank`` in phase ``phase`` of chunk ``chunk``.
 
-    There are none where it has no part in a rooted operation.
+    There are none where it has no part in a rooted operation, or is in no group.
 
     Raises
     ------
     ValueError
         for an algorithm that cannot do what the phase asks for.
     """
+    if plan.local is not None:
+        member = plan.member(rank)
+        return _NO_STEPS if member is None else rank_steps(plan.local, chunk, phase, member[1])
     geometry = geometry_of(plan, chunk)
     found = geometry.memo_steps.get((phase, rank))
     if found is None:
@@ -94,6 +101,9 @@ def _steps(
 def resident(plan: CollectivePlan, chunk: int, position: int, rank: int) -> int:
     """Quanta of the chunk on ``rank`` before phase ``position`` (after the last one where
     ``position`` is the number of phases)."""
+    if plan.local is not None:
+        member = plan.member(rank)
+        return 0 if member is None else resident(plan.local, chunk, position, member[1])
     return geometry_of(plan, chunk).resident(position, plan.topology.coordinates(rank))
 
 
@@ -108,6 +118,9 @@ def store_pieces(plan: CollectivePlan, chunk: int, rank: int) -> tuple[Piece, ..
 
 
 def _pieces(plan: CollectivePlan, chunk: int, position: int, rank: int) -> tuple[Piece, ...]:
+    if plan.local is not None:
+        member = plan.member(rank)
+        return () if member is None else _pieces(plan.local, chunk, position, member[1])
     geometry = geometry_of(plan, chunk)
     found = geometry.memo_pieces.get((position, rank))
     if found is None:

@@ -92,7 +92,9 @@ def platform_channels(topology: Topology) -> ChannelGraph:
     graph = ChannelGraph()
     for number, dim in enumerate(topology.dims, start=1):
         ports = range(dim.size) if dim.size > 1 else ()
-        if dim.kind is DimKind.FRED:
+        if dim.tree is not None:
+            _add_tree(graph, dim.tree.tree(dim.size))
+        elif dim.kind is DimKind.FRED:
             up = [f"port {port} into the switch of dim {number}" for port in ports]
             down = [f"port {port} out of the switch of dim {number}" for port in ports]
             graph.add(up, down, f"the switch of dim {number}")
@@ -101,6 +103,28 @@ def platform_channels(topology: Topology) -> ChannelGraph:
             links = [f"the links of place {port} on dim {number}" for port in ports]
             graph.add(links, (), "the endpoints")
     return graph
+
+
+def _add_tree(graph: ChannelGraph, tree: Tree) -> None:
+    """Every way that a packet has through a tree of switches: what has come down does not go up
+    again."""
+    up, down = {}, {}
+    for link in range(tree.ups):
+        for switch in range(tree.switches):
+            up[switch, link] = f"up link {link} of L1 switch {switch}"
+            down[switch, link] = f"up link {link} down to L1 switch {switch}"
+    for top in range(tree.tops):
+        links = [key for key in up if key[1] % tree.tops == top]
+        graph.add([up[key] for key in links], [down[key] for key in links], f"L2 switch {top}")
+    for switch in range(tree.switches):
+        ranks = range(switch * tree.ranks, (switch + 1) * tree.ranks)
+        links = [(switch, link) for link in range(tree.ups)]
+        below = [f"the link from L1 switch {switch} to rank {rank}" for rank in ranks]
+        above = [up[key] for key in links]
+        entering = [f"the link from rank {rank} to L1 switch {switch}" for rank in ranks]
+        graph.add(entering, (*below, *above), f"L1 switch {switch}")
+        graph.add([down[key] for key in links], below, f"L1 switch {switch}")
+        graph.add(below, (), "the endpoints")
 
 
 def tree_channels(tree: Tree, program: Iterable[Collective]) -> ChannelGraph:

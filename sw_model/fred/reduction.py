@@ -13,7 +13,7 @@ from typing import TypeVar
 from sw_model.fred.configuration import Configuration, Flow
 from sw_model.fred.modes import CentreMode, Kind
 
-__all__ = ["RoutingError", "Tree", "check", "evaluate", "reduction_trees"]
+__all__ = ["RoutingError", "Tree", "check", "evaluate", "leaves", "reduction_trees"]
 
 Value = TypeVar("Value")
 
@@ -94,7 +94,7 @@ def reduction_trees(configuration: Configuration) -> dict[Flow, Tree]:
     for flow in configuration.flows:
         for port in flow.outputs:
             tree = outputs.pop(port, None)
-            if tree is None or sorted(_leaves(tree)) != list(flow.inputs):
+            if tree is None or sorted(leaves(tree)) != list(flow.inputs):
                 raise RoutingError(
                     f"output {port} of flow {flow} must hear inputs {list(flow.inputs)}, "
                     f"not {tree!r}"
@@ -118,5 +118,6 @@ def _pair(left: Tree, right: Tree) -> Tree:
     return (left, right)
 
 
-def _leaves(tree: Tree) -> list[int]:
-    return [tree] if isinstance(tree, int) else _leaves(tree[0]) + _leaves(tree[1])
+def leaves(tree: Tree) -> list[int]:
+    """The inputs of a tree, from left to right."""
+    return [tree] if isinstance(tree, int) else leaves(tree[0]) + leaves(tree[1])

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import lru_cache
+from functools import lru_cache, partial
 from math import lcm
 from typing import Protocol
 
@@ -31,6 +31,7 @@ from sw_model.schedule.chunking import (
 )
 from sw_model.schedule.execution import Execution, Intra, Job, Stage, execute
 from sw_model.schedule.limits import Limits, PlannerState
+from sw_model.schedule.placed import placed_plan
 from sw_model.schedule.themis import Themis
 from sw_model.topology import DimKind, Topology
 
@@ -98,6 +99,20 @@ def plan_collective(
     """
     platform = where if isinstance(where, Platform) else None
     topology = where.topology if isinstance(where, Platform) else where
+    if platform is not None and platform.tree is not None:
+        shape = partial(
+            plan_collective,
+            scheduler=scheduler,
+            intra=intra,
+            chunks=chunks,
+            quantum=quantum or platform.engine.flit_bytes // collective.element_bytes,
+            state=state,
+            limits=limits or Limits.of(platform),
+            serial_latency=serial_latency,
+        )
+        return placed_plan(collective, platform, shape)
+    if collective.groups:
+        raise InputError("groups must be on a network that is one tree of FRED switches")
     if limits is None:
         limits = Limits.of(platform) if platform is not None else Limits()
     if quantum is None:
