@@ -1,0 +1,118 @@
+"""A tree of FRED switches: the fabric of a wafer, one chiplet slice wide (docs/fred.md)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from amaranth.hdl import Module, Value
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In, Out
+
+from rtl.fred.switch import FredSwitch
+from rtl.link.delay import LinkDelay
+from rtl.link.wire import LinkWire
+from sim_top.platform.parameters import DATA_TYPES, OPERATORS
+from sw_model.fred.table import entry_bits
+from sw_model.fred.timing import FRED_TIMING
+from sw_model.fred.tree.placement import CONFIGURATIONS
+from sw_model.platform import Platform
+
+__all__ = ["SwitchTree"]
+
+
+class SwitchTree(wiring.Component):
+    """L1 switches over the NPUs, and L2 switches over those.
+
+    Up links are like the links of the NPUs: rate, latency and buffers are the same. A packet
+    passes at most three switches and names one configuration for all of them.
+
+    Parameters
+    ----------
+    platform : whose only dim is a tree
+
+    Members
+    -------
+    receive, send : wires, one for each NPU
+    switch, index, entry, write : In
+        While ``write`` is high, ``entry`` goes to ``index`` of the configuration memory of switch
+        ``switch``: L1 switches in order, then L2 switches. Two cycles must lie between two writes.
+    errors : Out
+        One bit per switch, in the same order: it refused an entry or a packet, or its links are
+        overrun.
+    """
+
+    def __init__(self, platform: Platform) -> None:
+        ports = platform.tree
+        assert ports is not None, "the platform has a tree"
+        self.ports = ports
+        self.switches = len(ports.switches)
+        self.flit_bytes = platform.engine.flit_bytes
+        self.link = platform.links[0]
+        depth = platform.buffer_flits(0)
+        sizes = {level: ports.ports(level) for level in ("L1", "L2")}
+        self.entry_bits = max(entry_bits(size, ports.middle_copies) for size in sizes.values())
+        self._switches = {
+            (level, number): FredSwitch(
+                ports=sizes[level],
+                middle_copies=ports.middle_copies,
+                flit_bytes=self.flit_bytes,
+                packet_bytes=platform.engine.packet_bytes,
+                data_types=frozenset(DATA_TYPES),
+                operators=frozenset(OPERATORS),
+                adder_depth=FRED_TIMING.adder_depth,
+                configurations=CONFIGURATIONS,
+                input_depth=depth,
+                output_credits=depth,
+                rate=self.link.rate,
+            )
+            for level, number in ports.switches
+        }
+        npus = ports.tree.switches * ports.tree.ranks
+        super().__init__(
+            {
+                "receive": In(LinkWire(self.flit_bytes)).array(npus),
+                "send": Out(LinkWire(self.flit_bytes)).array(npus),
+                "switch": In(8),
+                "index": In(12),
+                "entry": In(self.entry_bits),
+                "write": In(1),
+                "errors": Out(self.switches),
+            }
+        )
+
+    def elaborate(self, platform: Any) -> Module:
+        m = Module()
+        for place, ((level, number), switch) in enumerate(self._switches.items()):
+            m.submodules[f"{level.lower()}_{number}"] = switch
+            m.d.comb += [
+                switch.configure.valid.eq(self.write & (self.switch == place)),
+                switch.configure.payload.index.eq(self.index),
+                # The smaller switches have shorter entries.
+                Value.cast(switch.configure.payload.entry).eq(self.entry),
+            ]
+            with m.If(switch.error | (switch.configured & Value.cast(switch.refusal).any())):
+                m.d.sync += self.errors[place].eq(1)
+        tree = self.ports.tree
+        for rank in range(tree.switches * tree.ranks):
+            number, port = self.ports.down(rank)
+            switch = self._switches["L1", number]
+            wiring.connect(m, wiring.flipped(self.receive[rank]), switch.i[port])
+            wiring.connect(m, switch.o[port], wiring.flipped(self.send[rank]))
+        for number in range(tree.switches):
+            for link in range(tree.ups):
+                self._join(m, number, link)
+        return m
+
+    def _join(self, m: Module, number: int, link: int) -> None:
+        """Both directions of an up link."""
+        top, place = self.ports.top(number, link)
+        below, above = self._switches["L1", number], self._switches["L2", top]
+        port = self.ports.up(link)
+        for name, source, sink in (
+            ("up", below.o[port], above.i[place]),
+            ("down", above.o[place], below.i[port]),
+        ):
+            delay = LinkDelay(flit_bytes=self.flit_bytes, latency=self.link.latency)
+            m.submodules[f"{name}_{number}_{link}"] = delay
+            wiring.connect(m, source, delay.i)
+            wiring.connect(m, delay.o, sink)
