@@ -16,6 +16,7 @@ from amaranth.lib import wiring
 
 from rtl.ace.endpoint import AceEndpoint
 from rtl.ace.parameters import AceParameters, DimParameters
+from rtl.ace.presets import PRESETS
 from rtl.axi.endpoint import AceAxi
 from rtl.axi.parameters import AxiParameters
 from rtl.axi.register_map import registers
@@ -130,24 +131,11 @@ def _platform(settings: Settings) -> wiring.Component:
 _ARITHMETIC: Settings = {"data_types": DATA_TYPES, "operators": OPERATORS}
 _ACE_SIM: Settings = {
     **_ARITHMETIC,
-    "flit_bytes": 16,
+    **PRESETS["sim"],
     "ring_dims": 1,
     "fred_dims": 1,
     "link_depth": 64,
-    "sram_flits": 5120,
-    "buffers": 32,
-    "sram_banks": 16,
-    "contexts": 4,
-    "packet_bytes": 4096,
-    "program_steps": 256,
-    "queue_depth": 8,
-    "doorbells": 16,
-    "burst_beats": 16,
-    "read_beats": 128,
-    "write_beats": 128,
     "adder_depth": ACE_TIMING.adder_depth,
-    "collectives": 4,
-    "regions": 4,
     "completions": 16,
     "axi": 1,  # 0: the ports are Antiphon's own, as between the parts of a platform
     **{f"axi_{name}": value for name, value in asdict(AxiParameters()).items()},
@@ -183,16 +171,12 @@ TOPS: Mapping[str, _Top] = {
     "ace": _Top(
         presets={
             "sim": _ACE_SIM,
-            # docs/ace.md: 4 MiB of SRAM, 64-byte buses, 16 contexts; packets of 4 KiB.
             "paper": {
                 **_ACE_SIM,
-                "flit_bytes": 64,
+                **PRESETS["paper"],
                 "ring_dims": 3,
                 "fred_dims": 0,
                 "link_depth": 1024,
-                "sram_flits": 65536,
-                "buffers": 256,
-                "contexts": 16,
             },
         },
         build=_ace,

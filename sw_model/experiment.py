@@ -17,6 +17,7 @@ from typing import Any
 from sw_model.collective.plan import Algorithm
 from sw_model.document import Document, Node
 from sw_model.endpoint.kinds import KINDS, LIMITS_OF_PASSES, EndpointSettings
+from sw_model.endpoint.presets import ENGINE_PRESETS
 from sw_model.errors import InputError
 from sw_model.network import NETWORK, check_ranks, read_network, topology_at
 from sw_model.platform import EngineParameters, MemoryParameters, Partition, Platform
@@ -142,6 +143,20 @@ class _NetworkAt:
         return Either(FilePath(), NETWORK).schema()
 
 
+@dataclass(frozen=True)
+class _EngineAt:
+    """An engine, written out or by the name of a preset."""
+
+    def read(self, node: Node) -> EngineParameters:
+        engine = (_PRESET if node.kind == "scalar" else _ENGINE).read(node)
+        assert isinstance(engine, EngineParameters)
+        return engine
+
+    def schema(self) -> dict[str, Any]:
+        return Either(_PRESET, _ENGINE).schema()
+
+
+_PRESET = Choice(ENGINE_PRESETS)
 _SCHEDULE = Record(
     ScheduleOptions,
     (
@@ -211,7 +226,7 @@ EXPERIMENT = Record(
         Key("workload", WORKLOAD, "what is trained", required=True),
         Key("network", _NetworkAt(), "the dims, or a file with them", required=True),
         Key("schedule", _SCHEDULE, "how collectives are cut and ordered"),
-        Key("engine", _ENGINE, "capacity of an endpoint engine"),
+        Key("engine", _EngineAt(), "capacity of an endpoint engine, or the name of a preset"),
         Key("memory", _MEMORY, "the memory beside an NPU"),
         Key("endpoint", _ENDPOINT, "endpoints in place of the platform's engines"),
         Key("clock", Quantity(parse_frequency, "1.25 GHz"), "of the RTL", field="clock_hz"),
