@@ -113,7 +113,7 @@ def test_a_faulty_stream_fifo_is_none(old, new):
 
 @pytest.mark.full
 def test_a_faulty_memory_of_a_stream_fifo_is_none():
-    faulty = mutant("rtl.common.fifo", "else push & ~direct", "else push & (level != 2)")
+    faulty = mutant("rtl.common.fifo", "else push & (level != 0)", "else push & (level != 2)")
     with pytest.raises(ProofError, match=r"^fails: "):
         prove(fifo(faulty, 17), mode="bmc", depth=9)
 

@@ -21,9 +21,8 @@ class StreamFifo(wiring.Component):
     registers only; the item comes out of a 2:1 multiplexer behind two registers.
 
     The oldest item always stands in an output register: one that arrives as the only item goes
-    there directly, any other by way of a one-read-one-write memory. A memory of more than 16
-    items never reads and writes one address in one cycle; in a smaller one, which is made of
-    flip-flops, what is read then is not used.
+    there directly, any other by way of a one-read-one-write memory. The memory never reads and
+    writes one address in one cycle.
 
     Parameters
     ----------
@@ -93,9 +92,9 @@ class StreamFifo(wiring.Component):
             write.data.eq(item),
             # In a small buffer the free place is written whether an item comes or not, so that
             # the enable of its many flip-flops does not hang on ``i.valid``.
-            write.en.eq(self.i.ready if self.depth <= SMALL else push & ~direct),
+            write.en.eq(self.i.ready if self.depth <= SMALL else push & (level != 0)),
             read.addr.eq(self._following(read_at)),
-            read.en.eq(pop),
+            read.en.eq(self.o.ready & (level > 1)),
             Value.cast(self.o.payload).eq(Mux(came_directly, arrived, read.data)),
         ]
         with m.If(push):

@@ -1,6 +1,6 @@
 """One class channel of an input port: framing, header lookup, and the flits behind them."""
 
-from amaranth.hdl import Const, Module, Signal, unsigned
+from amaranth.hdl import Const, Module, Mux, Signal, unsigned
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -85,8 +85,9 @@ class InputChannel(wiring.Component):
 
     Behind it every packet has a header and exactly the flits that its header promises: a packet
     that ends early is filled up with zeros, one that goes on is cut, flits outside a packet are
-    thrown away; each is reported in ``fault``. A packet whose length is out of range never
-    enters; one whose configuration does not fit it does, marked ``discard``.
+    thrown away; each is reported in ``fault``. A packet whose length is out of range, or that is a
+    header only, enters as a header and one flit, one whose configuration does not fit it as it
+    is, both marked ``discard``.
 
     Latency: a flit accepted in cycle t is offered at ``flits`` from cycle t + 1 on, the packet of
     a header at ``packet`` from cycle t + 2 on. Throughput: one flit per cycle. Buffering: 8 flits
@@ -149,10 +150,11 @@ class InputChannel(wiring.Component):
         m.d.comb += self.fault.eq(fault)
 
         looking_up = Signal()  # a header has been accepted, its membership is here now
+        unfit = Signal()  # with a length that cannot be
         header_enters = Signal()
         room = Signal()
         m.d.comb += room.eq(packets.level + looking_up < LOOK_AHEAD_PACKETS)
-        self._framing(m, flits, header, header_enters, room, fault)
+        self._framing(m, flits, header, header_enters, room, unfit, fault)
 
         pending = Signal(PacketHeader)
         payload_flits = (pending.length + (self.flit_bytes - 1)) >> (
@@ -170,13 +172,13 @@ class InputChannel(wiring.Component):
         m.d.comb += [
             packets.i.valid.eq(looking_up),
             entering.header.eq(pending),
-            entering.flits.eq(payload_flits + 1),
+            entering.flits.eq(Mux(unfit, 2, payload_flits + 1)),
             entering.inputs.eq(member.inputs),
             entering.outputs.eq(member.outputs),
-            entering.discard.eq(fault.unloaded | fault.stranger | fault.kind),
+            entering.discard.eq(unfit | fault.unloaded | fault.stranger | fault.kind),
             self.empty.eq(~(looking_up | packets.o.valid | flits.o.valid)),
         ]
-        with m.If(looking_up):
+        with m.If(looking_up & ~unfit):
             with m.If(~member.loaded):
                 m.d.comb += fault.unloaded.eq(1)
             with m.Elif(~member.member):
@@ -197,9 +199,11 @@ class InputChannel(wiring.Component):
         header: data.View,
         header_enters: Signal,
         room: Signal,
+        unfit: Signal,
         fault: data.View,
     ) -> None:
-        """Let packets of the promised length into ``flits``."""
+        """Let packets of the promised length into ``flits``; of an unfit one the header, and a flit
+        of zeros."""
         flit = self.i.payload
         left = Signal(range(self._most))  # payload flits of the packet that has begun
         skipping = Signal()  # up to the last flit of what must not enter
@@ -225,10 +229,10 @@ class InputChannel(wiring.Component):
             with m.If(self.i.valid & (flit.last | flit.head)):
                 m.d.sync += skipping.eq(0)
         with m.Elif(left == 0):
-            # Also what is thrown away waits for room: whether a flit is taken must not hang on
-            # what it says.
+            # Also what is thrown away waits for room, and a header enters whatever length it
+            # gives: whether a flit is taken must not hang on what it says.
             m.d.comb += self.i.ready.eq(flits.i.ready & room)
-            with m.If(flit.head & good):
+            with m.If(flit.head):
                 m.d.comb += [
                     flits.i.valid.eq(self.i.valid & room),
                     flits.i.payload.head.eq(1),
@@ -236,9 +240,12 @@ class InputChannel(wiring.Component):
                     header_enters.eq(self.i.valid & self.i.ready),
                 ]
                 with m.If(header_enters):
-                    m.d.sync += left.eq(payload_flits)
+                    m.d.sync += [left.eq(Mux(good, payload_flits, 1)), unfit.eq(~good)]
+                    with m.If(~good):
+                        m.d.comb += fault.length.eq(1)
+                        m.d.sync += [filling.eq(1), skipping.eq(~flit.last)]
             with m.Elif(self.i.valid & self.i.ready):
-                m.d.comb += [fault.length.eq(flit.head), fault.framing.eq(~flit.head)]
+                m.d.comb += fault.framing.eq(1)
                 m.d.sync += skipping.eq(~flit.last)
         with m.Elif(self.i.valid & flit.head):
             m.d.comb += fault.framing.eq(1)
