@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
-from amaranth.hdl import Assert, Assume, Cat, Cover, Module, Mux, Signal
+from amaranth.hdl import Assert, Assume, Cat, Cover, Module, Mux, Signal, Value
 from amaranth.lib.wiring import In
 
 from rtl.fred.scheduler import FlowScheduler
@@ -77,7 +77,10 @@ class _Scheduled(Property):
         m.d.comb += [scheduler.flit_valid.eq(self.flit_valid), scheduler.open.eq(self.open)]
         self.discard = self.probe(m, "scheduler.discard", self.inputs)
         self.under_way, self.thrown = Signal(self.inputs), Signal(self.inputs)
-        self.head, self.available, self.flow, self.left = [], [], [], []
+        self.head: list[Value] = []
+        self.available: list[Signal] = []
+        self.flow: list[Signal] = []
+        self.left: list[Signal] = []
         for k in range(self.inputs):
             channel, port = divmod(k, ports)
             index = self.configuration.word_select(k, bits)
