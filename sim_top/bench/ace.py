@@ -19,14 +19,32 @@ from sim_top.cosim.outcome import Issued, Job, SingleCollectives, load, save
 from sim_top.platform.build import platform_model
 from sim_top.simulator import build, run_cocotb
 from sw_model.collective.plan import Collective, Operation
+from sw_model.fabric.simulate import run_collective
 from sw_model.platform import EngineParameters, MemoryParameters, Partition, Platform
 from sw_model.schedule.options import ScheduleOptions
 from sw_model.topology import Dim, DimKind, Topology
 
-__all__ = ["CHUNKS", "ELEMENTS", "Watched", "measure", "torus_platform", "utilisation", "watch"]
+__all__ = [
+    "CHUNKS",
+    "CONFIRMED",
+    "CONTEXTS",
+    "ELEMENTS",
+    "SRAM_CHUNKS",
+    "Watched",
+    "design_space",
+    "line_share",
+    "measure",
+    "model_cycles",
+    "torus_platform",
+    "utilisation",
+    "watch",
+]
 
 SCALE = 20
 """Bandwidths and sizes of the paper's platform over those simulated."""
+
+_FLIT_SHARE = Fraction(1, 4)
+"""Of a payload, what goes over the busiest ring: 2 (V - 1) / (V L)."""
 
 CHUNKS = 64
 ELEMENTS = 4 * 2**20 // SCALE // 128 * 64  # FP16, in whole rows of flits of every shard
@@ -34,14 +52,32 @@ ELEMENTS = 4 * 2**20 // SCALE // 128 * 64  # FP16, in whole rows of flits of eve
 
 _GB = 10**9
 _CLOCK = 1_250_000_000
+_FLIT = 16
 _BOTTLENECK = 1
 _MEMORY_STALLS = 96
 """Of 256 cycles, those in which memory refuses at random: 250 GB/s a direction, in the mean, over
 the 400 of a flit a cycle are 5/8. Burstier than a memory of that bandwidth."""
+_AMPLE, _SCARCE = 250, 128
+"""GB/s of memory in each direction: more than the links need, and less."""
+
+SRAM_CHUNKS, CONTEXTS = (2, 4, 8, 12, 16), (1, 2, 4, 8, 16)
+"""The engines of the design space: chunks at each position of the SRAM, and FSM contexts."""
+CONFIRMED = tuple((chunks, contexts) for contexts in (4, 16) for chunks in (2, 4, 16))
+"""Those that run on the RTL too. The SRAM of the RTL is that of 16 chunks, of which a plan uses
+its part; its contexts are as many as are said."""
 
 
-def torus_platform() -> Platform:
-    """4 x 2 x 2 rings, one class with 16 contexts, 16 chunks at each position."""
+def torus_platform(
+    *, memory_gb: int | None = None, sram_chunks: int = 16, contexts: int = 16
+) -> Platform:
+    """4 x 2 x 2 rings, one class.
+
+    Parameters
+    ----------
+    memory_gb : bandwidth that memory is read with, and written; None: a flit per cycle
+    sram_chunks : chunks at each position
+    contexts : FSM contexts of each dim
+    """
 
     def ring(size: int, gb: int, cycles: int) -> Dim:
         return Dim(DimKind.RING, size, Fraction(gb * _GB, SCALE), -(-cycles * 10**12 // _CLOCK))
@@ -49,13 +85,15 @@ def torus_platform() -> Platform:
     topology = Topology((ring(4, 400, 90), ring(2, 50, 500), ring(2, 50, 500)))
     chunk = 256
     sizes = (chunk, chunk // 4, chunk // 8, chunk // 8, chunk // 4, chunk)
+    port = Fraction(_FLIT * _CLOCK * SCALE, _GB)
+    rate = Fraction(1) if memory_gb is None else memory_gb / port
     return Platform.from_topology(
         topology,
         clock_hz=_CLOCK,
         engine=EngineParameters(
-            contexts=16, partitions=tuple(Partition(16, flits) for flits in sizes)
+            contexts=contexts, partitions=tuple(Partition(sram_chunks, flits) for flits in sizes)
         ),
-        memory=MemoryParameters(words=1 << 16),
+        memory=MemoryParameters(words=1 << 16, read_rate=rate, write_rate=rate),
     )
 
 
@@ -74,7 +112,13 @@ class Watched:
 
 
 def watch(
-    platform: Platform, collective: Collective, *, chunks: int, stalls: int, every: int = 64
+    platform: Platform,
+    collective: Collective,
+    *,
+    chunks: int,
+    stalls: int = 0,
+    every: int = 64,
+    built: Platform | None = None,
 ) -> Watched:
     """Run one collective with the baseline's schedule; data are compared bit for bit inside.
 
@@ -82,8 +126,9 @@ def watch(
     ----------
     stalls : of 256 cycles, those in which the memories refuse at random
     every : cycles between two looks at the counters
+    built : the platform as it is built, where its SRAM has more room than plans use
     """
-    model = platform_model(platform)
+    model = platform_model(built or platform)
     build(model)
     job = Job(
         platform=platform,
@@ -119,32 +164,70 @@ def utilisation(platform: Platform, watched: Watched, dim: int) -> float:
     return min(shares)
 
 
+def line_share(cycles: int) -> float:
+    """The busiest ring's payload at its line rate, over the cycles that all of it took."""
+    flits = _FLIT_SHARE * 2 * ELEMENTS / _FLIT
+    return float(flits / torus_platform().links[_BOTTLENECK].rate / cycles)
+
+
+def _request(elements: int) -> Collective:
+    return Collective(Operation.ALL_REDUCE, elements, "fp16", dims=(0, 1, 2))
+
+
+def model_cycles(platform: Platform) -> int:
+    """The transaction-level model's all-reduce of 4 MiB per NPU, scaled."""
+    schedule = ScheduleOptions("baseline", "fifo", CHUNKS)
+    return run_collective(platform, _request(ELEMENTS), schedule=schedule).cycles
+
+
+def design_space() -> dict[tuple[int, int], int]:
+    """Cycles by the transaction-level model, by chunks at each position and contexts; memory of
+    250 GB/s."""
+    return {
+        (chunks, contexts): model_cycles(
+            torus_platform(memory_gb=_AMPLE, sram_chunks=chunks, contexts=contexts)
+        )
+        for chunks in SRAM_CHUNKS
+        for contexts in CONTEXTS
+    }
+
+
 def measure() -> list[Result]:
-    """An all-reduce of 4 MiB per NPU, scaled, and one of a single element."""
-    platform = torus_platform()
-    request = Collective(Operation.ALL_REDUCE, ELEMENTS, "fp16", dims=(0, 1, 2))
-    full = watch(platform, request, chunks=CHUNKS, stalls=0)
-    stalled = watch(platform, request, chunks=CHUNKS, stalls=_MEMORY_STALLS)
-    one = watch(
-        platform,
-        Collective(Operation.ALL_REDUCE, 1, "fp16", dims=(0, 1, 2)),
-        chunks=1,
-        stalls=0,
-    )
+    """An all-reduce of 4 MiB per NPU, scaled, under several memories and on several engines, and
+    one of a single element."""
+    ample = torus_platform(memory_gb=_AMPLE)
+    scarce = torus_platform(memory_gb=_SCARCE)
+    request = _request(ELEMENTS)
+    full = watch(ample, request, chunks=CHUNKS)
+    stalled = watch(torus_platform(), request, chunks=CHUNKS, stalls=_MEMORY_STALLS)
+    limited = watch(scarce, request, chunks=CHUNKS)
+    one = watch(torus_platform(), _request(1), chunks=1)
     payload = request.elements * request.element_bytes
     counters = full.progress.counters
-    # Payload alone at the full rate of the bottleneck: 2 (V - 1) / (V L) of it goes there.
-    flits = Fraction(payload, 4 * platform.engine.flit_bytes)
-    ideal = flits / platform.links[_BOTTLENECK].rate
-    share = utilisation(platform, full, _BOTTLENECK)
-    return [
-        Result("ace.link_utilisation.4x2x2", share, "share of line rate"),
+    # Of the flits that the busiest ring can carry, those that so slow a memory feeds.
+    fed = float(scarce.memory.read_rate * _FLIT_SHARE / scarce.links[_BOTTLENECK].rate)
+    results = [
         Result(
-            "ace.link_utilisation.4x2x2.random_memory",
-            utilisation(platform, stalled, _BOTTLENECK),
+            "ace.link_utilisation.4x2x2",
+            utilisation(ample, full, _BOTTLENECK),
             "share of line rate",
         ),
-        Result("ace.end_to_end.4x2x2", float(ideal / full.issued.cycles), "ideal / simulated"),
+        Result(
+            "ace.link_utilisation.4x2x2.random_memory",
+            utilisation(torus_platform(), stalled, _BOTTLENECK),
+            "share of line rate",
+        ),
+        Result(
+            "ace.link_utilisation.4x2x2.memory_128",
+            utilisation(scarce, limited, _BOTTLENECK),
+            "share of line rate",
+        ),
+        Result("ace.link_utilisation.4x2x2.memory_128.bound", fed, "share of line rate"),
+        Result("ace.cycles.4x2x2.memory_128", limited.issued.cycles, "cycles"),
+        Result("ace.cycles.4x2x2.memory_128.tlm", model_cycles(scarce), "cycles"),
+        Result("ace.cycles.4x2x2", full.issued.cycles, "cycles"),
+        Result("ace.cycles.4x2x2.tlm", model_cycles(ample), "cycles"),
+        Result("ace.end_to_end.4x2x2", line_share(full.issued.cycles), "ideal / simulated"),
         Result(
             "ace.memory_reads_per_payload_byte",
             max(rank.memory_read_bytes for rank in counters) / payload,
@@ -157,3 +240,13 @@ def measure() -> list[Result]:
         ),
         Result("ace.command_overhead", one.issued.cycles, "cycles"),
     ]
+    for chunks, contexts in CONFIRMED:
+        where = torus_platform(memory_gb=_AMPLE, sram_chunks=chunks, contexts=contexts)
+        largest = torus_platform(memory_gb=_AMPLE, contexts=contexts)
+        found = watch(where, request, chunks=CHUNKS, every=4096, built=largest)
+        name = f"ace.design.chunks_{chunks}.contexts_{contexts}"
+        results += [
+            Result(name, line_share(found.issued.cycles), "ideal / simulated"),
+            Result(f"{name}.tlm", line_share(model_cycles(where)), "ideal / simulated"),
+        ]
+    return results

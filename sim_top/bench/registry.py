@@ -65,10 +65,22 @@ GROUPS = (
         (
             "ace.link_utilisation.4x2x2",
             "ace.link_utilisation.4x2x2.random_memory",
+            "ace.link_utilisation.4x2x2.memory_128",
+            "ace.link_utilisation.4x2x2.memory_128.bound",
+            "ace.cycles.4x2x2.memory_128",
+            "ace.cycles.4x2x2.memory_128.tlm",
+            "ace.cycles.4x2x2",
+            "ace.cycles.4x2x2.tlm",
             "ace.end_to_end.4x2x2",
             "ace.memory_reads_per_payload_byte",
             "ace.memory_writes_per_payload_byte",
             "ace.command_overhead",
+            *(
+                f"ace.design.chunks_{chunks}.contexts_{contexts}{model}"
+                for contexts in (4, 16)
+                for chunks in (2, 4, 16)
+                for model in ("", ".tlm")
+            ),
         ),
         "sim_top.bench.ace",
     ),
