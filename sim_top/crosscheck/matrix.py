@@ -148,7 +148,6 @@ _OTHERS = (
     ("ring 4 x fred 4, far", ((_RING, 4, 20, 200), (_FRED, 4, 15, 400))),
     ("fred 12", ((_FRED, 12, 20, 24),)),
     ("fully connected 4", ((_FULL_MESH, 4, 60, 16),)),
-    ("fully connected 3 x ring 2", ((_FULL_MESH, 3, 30, 16), (_RING, 2, 10, 80))),
 )
 _LARGE = ("ring 4", "fred 4", "ring 4 x fred 4")
 _QUICK = (
