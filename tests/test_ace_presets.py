@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from fractions import Fraction
+from pathlib import Path
 
 import pytest
 
@@ -57,7 +58,7 @@ def test_a_preset_is_one_engine_everywhere(name: str) -> None:
     assert {f: emitted[f] for f in PRESETS[name]} == PRESETS[name]
 
 
-def test_experiments_name_them(tmp_path) -> None:
+def test_experiments_name_them(tmp_path: Path) -> None:
     path = tmp_path / "experiment.yaml"
     for name, engine in ENGINE_PRESETS.items():
         found = read_experiment(path, text=EXPERIMENT.replace("NAME", name))

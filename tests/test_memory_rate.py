@@ -62,9 +62,11 @@ def stores(
 ) -> list[tuple[int, int]]:
     """RX DMA a cycle at a time: of every job (first cycle, flits), when its last flit is read and
     when it is given to memory."""
-    account, out = Account(rate), []
+    account = Account(rate)
+    out: list[tuple[int, int]] = []
     buffer: deque[tuple[int, int]] = deque()  # (cycle read, job)
-    room, acknowledged = ACE_TIMING.store_buffer, deque()
+    acknowledged: deque[int] = deque()
+    room = ACE_TIMING.store_buffer
     issued = done = cycle = job = index = 0
     read: dict[int, int] = {}
     given: dict[int, int] = {}
@@ -158,4 +160,4 @@ def test_a_long_collective_takes_what_its_memory_takes(rate: Fraction) -> None:
 def test_a_rate_out_of_range_is_refused(name: str, rate: Fraction) -> None:
     text = f"{name} must be above 0 and at most 1, with a denominator below 65536, not {rate}"
     with pytest.raises(ValueError, match=f"^{text}$"):
-        replace(MemoryParameters(), **{name: rate})
+        replace(MemoryParameters(), **{name: rate})  # type: ignore[arg-type]
