@@ -1,13 +1,14 @@
 """The configuration memory of the FRED switches of one dim: what runs under which index.
 
-Every switch of a dim gets the same entries when the platform starts: for each data type and
+Every switch of a dim gets the same entries when the platform starts: for each class, data type and
 operator one all-reduce, P reduces (the steps of a reduce-scatter) and P multicasts (the steps of an
 all-gather). Each holds one flow, since all members of a dim's group take part in every op.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from itertools import product
 
 from sw_model.fred.configuration import Configuration, Flow
 from sw_model.fred.routing import route
@@ -25,7 +26,7 @@ class FlowTable:
     ----------
     ports, middle_copies : P and m of the switch
     kinds : (data type, operator) of the collectives that will run
-    traffic_class : of all of them
+    classes : of traffic that have a channel of their own; one alone stands for all
     """
 
     def __init__(
@@ -34,7 +35,7 @@ class FlowTable:
         middle_copies: int,
         *,
         kinds: Iterable[tuple[str, str]],
-        traffic_class: str = "dp",
+        classes: Sequence[str] = ("dp",),
     ) -> None:
         everyone = tuple(range(ports))
         shapes: list[Ports] = [
@@ -42,9 +43,10 @@ class FlowTable:
             *((everyone, (port,)) for port in everyone),
             *(((port,), everyone) for port in everyone),
         ]
+        self.classes = tuple(classes)
         self.entries: list[Configuration] = []
-        self._index: dict[tuple[Ports, str, str], int] = {}
-        for data_type, operator in kinds:
+        self._index: dict[tuple[Ports, str, str, str], int] = {}
+        for traffic_class, (data_type, operator) in product(classes, tuple(kinds)):
             for inputs, outputs in shapes:
                 flow = Flow(
                     inputs,
@@ -55,10 +57,13 @@ class FlowTable:
                 )
                 routed = route(ports, middle_copies, [flow])
                 assert isinstance(routed, Configuration), "a flow alone always routes"
-                self._index[(inputs, outputs), data_type, operator] = len(self.entries)
+                key = ((inputs, outputs), traffic_class, data_type, operator)
+                self._index[key] = len(self.entries)
                 self.entries.append(routed)
 
-    def index(self, flow: Ports, data_type: str, operator: str) -> int:
+    def index(
+        self, flow: Ports, data_type: str, operator: str, traffic_class: str | None = None
+    ) -> int:
         """Configuration index of a flow.
 
         Raises
@@ -66,8 +71,10 @@ class FlowTable:
         ValueError
             where no entry carries it.
         """
+        if traffic_class is None or len(self.classes) == 1:
+            traffic_class = self.classes[0]
         try:
-            return self._index[flow, data_type, operator]
+            return self._index[flow, traffic_class, data_type, operator]
         except KeyError:
             raise ValueError(
                 f"flow {flow[0]} > {flow[1]} of {data_type} {operator} must be in the "

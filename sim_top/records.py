@@ -68,9 +68,10 @@ def pack(layout: Any, values: Mapping[str, int]) -> int:
 
 @dataclass(frozen=True)
 class BufferMap:
-    """Where the buffers of an engine lie in its SRAM: number and first flit of each."""
+    """Where the buffers of a class lie in an engine's SRAM: number and first flit of each."""
 
     engine: EngineParameters
+    lane: int = 0
 
     def number(self, use: BufferUse) -> int:
         """The scoreboard's number of a buffer: counts through the partitions."""
@@ -78,7 +79,8 @@ class BufferMap:
 
     def address(self, use: BufferUse) -> int:
         """First flit of a buffer."""
-        before = sum(p.buffers * p.flits for p in self.engine.partitions[: use.partition])
+        before = self.lane * self.engine.lane_flits
+        before += sum(p.buffers * p.flits for p in self.engine.partitions[: use.partition])
         return before + use.buffer * self.engine.partitions[use.partition].flits
 
 
@@ -119,6 +121,7 @@ class RecordCompiler:
     platform : what the engine can hold
     rank : whose records
     flows : by dim, the entries of its switches' configuration memories (FRED dims only)
+    lane : place of the plans' class among those of the engine
 
     Notes
     -----
@@ -126,11 +129,13 @@ class RecordCompiler:
     memory is full, a ``FENCE`` lets all ops that use it end, and it is filled afresh.
     """
 
-    def __init__(self, platform: Platform, rank: int, flows: Mapping[int, FlowTable]) -> None:
+    def __init__(
+        self, platform: Platform, rank: int, flows: Mapping[int, FlowTable], lane: int = 0
+    ) -> None:
         self.platform = platform
         self.rank = rank
         self.flows = flows
-        self.buffers = BufferMap(platform.engine)
+        self.buffers = BufferMap(platform.engine, lane)
         size = platform.engine.program_steps
         dims = range(len(platform.topology.dims))
         self._sends = [_ProgramMemory(size) for _ in dims]
@@ -341,7 +346,9 @@ class RecordCompiler:
         configuration = 0
         if step.flow is not None:
             table, request = self.flows[dim], plan.collective
-            configuration = table.index(step.flow, request.data_type, request.operator)
+            configuration = table.index(
+                step.flow, request.data_type, request.operator, request.traffic_class
+            )
         return pack(
             TxStep,
             {

@@ -20,7 +20,13 @@ from sw_model.endpoint.kinds import KINDS, LIMITS_OF_PASSES, EndpointSettings
 from sw_model.endpoint.presets import ENGINE_PRESETS
 from sw_model.errors import InputError
 from sw_model.network import NETWORK, check_ranks, read_network, topology_at
-from sw_model.platform import EngineParameters, MemoryParameters, Partition, Platform
+from sw_model.platform import (
+    TRAFFIC_CLASSES,
+    EngineParameters,
+    MemoryParameters,
+    Partition,
+    Platform,
+)
 from sw_model.schedule.options import ScheduleOptions
 from sw_model.schema import (
     Choice,
@@ -117,13 +123,29 @@ class Experiment:
         InputError
             where the RTL cannot be that network: a dim faster than a port, or of another kind.
         """
+        engine = self.engine
+        if self.workload.priorities and not engine.classes:
+            wanted = tuple(one.value for one in self.workload.priorities)
+            engine = self._with_classes(wanted)
         try:
             return Platform.from_topology(
-                self.network, clock_hz=self.clock_hz, engine=self.engine, memory=self.memory
+                self.network, clock_hz=self.clock_hz, engine=engine, memory=self.memory
             )
         except ValueError as error:
             path, line = self.network_at or (self.path, self.lines.get("network"))
             raise InputError(str(error), path=path, line=line) from None
+
+    def _with_classes(self, wanted: tuple[str, ...]) -> EngineParameters:
+        """The engine with a lane for each class that the workload orders."""
+        try:
+            return replace(self.engine, classes=wanted)
+        except ValueError:
+            raise InputError(
+                f"workload.priorities must be in the engines' own order, "
+                f"{', '.join(TRAFFIC_CLASSES)}, on this platform, not {', '.join(wanted)}",
+                path=self.path,
+                line=self.lines.get("workload"),
+            ) from None
 
     def with_schedule(self, **changes: Any) -> Experiment:
         """The same with some settings of the schedule changed."""
@@ -185,7 +207,12 @@ _ENGINE = Record(
     EngineParameters,
     (
         Key("flit_bytes", Whole(1), "width of every port and bank"),
-        Key("contexts", Whole(1), "ops under way on each dim"),
+        Key("contexts", Whole(1), "ops under way on each dim, of each class"),
+        Key(
+            "classes",
+            ListOf(Choice({name: name for name in TRAFFIC_CLASSES})),
+            "classes with contexts, buffers and a channel of their own, in falling priority",
+        ),
         Key("partitions", ListOf(_PARTITION, 2), "SRAM buffers by position, the last terminal"),
         Key("sram_banks", Whole(1), "one-read-one-write banks"),
         Key("packet_bytes", Quantity(parse_size, "4KiB"), "largest payload of a packet"),

@@ -10,11 +10,19 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from sw_model.endpoint.link import minimum_credits
+from sw_model.errors import InputError
 from sw_model.fred.timing import FRED_TIMING
 from sw_model.fred.tree.shape import TreePorts
 from sw_model.topology import Dim, DimKind, Topology
 
-__all__ = ["EngineParameters", "LinkParameters", "MemoryParameters", "Partition", "Platform"]
+__all__ = [
+    "TRAFFIC_CLASSES",
+    "EngineParameters",
+    "LinkParameters",
+    "MemoryParameters",
+    "Partition",
+    "Platform",
+]
 
 
 _RATE_ERROR = Fraction(1, 100)
@@ -23,6 +31,9 @@ _RATE_ERROR = Fraction(1, 100)
 
 MOST_LINKS = 7
 """Ports of an engine on one dim, at most; a record has a count of steps for each."""
+
+TRAFFIC_CLASSES = ("mp", "pp", "dp")
+"""Of data, in falling priority."""
 
 _SRAM_FLITS = 1 << 20  # what an SRAM address of the RTL reaches
 
@@ -70,13 +81,16 @@ class EngineParameters:
     ----------
     flit_bytes : width of every port and of the SRAM banks, a power of two in 16..128
     contexts : FSM contexts of each dim (of each class on it), a power of two, at most 128
-    partitions : by position; the last is the terminal partition. At least two, with at most 256
-        buffers and 2**20 flits in all
+    classes : classes of traffic with contexts, buffers, grants and a channel of their own, in
+        falling priority: some of "mp", "pp", "dp" in this order; none: all share one of each
+    partitions : of each class, by position; the last is the terminal partition. At least two, with
+        at most 256 buffers, and 2**20 flits of all classes
     sram_banks : one-read-one-write banks, interleaved by flit; a power of two
     packet_bytes : largest payload of a packet, a multiple of ``flit_bytes`` below 65536
-    program_steps : send steps, and receive steps, that a dim's program memory holds, 1 to 4096
-    queue_depth : records that wait in front of each unit, 1 to 64: the buffers' uses are counted
-        modulo 256, and few enough of them may be under way that no two look alike
+    program_steps : send steps, and receive steps, that a dim's program memory holds for each
+        class, 1 to 4096
+    queue_depth : records of a class that wait in front of each unit, 1 to 64: the buffers' uses are
+        counted modulo 256, and few enough of them may be under way that no two look alike
 
     Raises
     ------
@@ -96,8 +110,14 @@ class EngineParameters:
     packet_bytes: int = 4096
     program_steps: int = 256
     queue_depth: int = 8
+    classes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
+        if list(self.classes) != [name for name in TRAFFIC_CLASSES if name in self.classes]:
+            raise ValueError(
+                f"classes must be some of {', '.join(TRAFFIC_CLASSES)} in this order, "
+                f"not {', '.join(self.classes)}"
+            )
         if not _power_of_two(self.flit_bytes) or not 16 <= self.flit_bytes <= 128:
             raise ValueError(f"flit_bytes must be a power of two in 16..128, not {self.flit_bytes}")
         if not _power_of_two(self.contexts) or self.contexts > 128:
@@ -121,12 +141,39 @@ class EngineParameters:
             raise ValueError(
                 f"partitions must have at most 256 buffers in all, not {self.buffer_count}"
             )
-        flits = sum(p.buffers * p.flits for p in self.partitions)
+        flits = self.lanes * self.lane_flits
         if -(-flits // self.sram_banks) * self.sram_banks > _SRAM_FLITS:
             raise ValueError(
                 f"partitions must have at most 2**20 flits in all, in whole rows of "
                 f"{self.sram_banks} banks, not {flits}"
             )
+
+    @property
+    def lanes(self) -> int:
+        """Classes that have everything of their own; 1 where all share it (docs/ace.md)."""
+        return max(1, len(self.classes))
+
+    @property
+    def lane_flits(self) -> int:
+        """SRAM flits of the partitions of one class."""
+        return sum(p.buffers * p.flits for p in self.partitions)
+
+    def lane_of(self, traffic_class: str) -> int:
+        """The place of a class among those that have everything of their own.
+
+        Raises
+        ------
+        InputError
+            where it is not among them.
+        """
+        if not self.classes:
+            return 0
+        if traffic_class not in self.classes:
+            raise InputError(
+                f"engine.classes must name every class of traffic, {traffic_class!r} too, "
+                f"not {', '.join(self.classes)} alone"
+            )
+        return self.classes.index(traffic_class)
 
     @property
     def chunk_flits(self) -> int:
@@ -135,7 +182,8 @@ class EngineParameters:
 
     @property
     def buffer_count(self) -> int:
-        """Buffers of all partitions; a buffer's number counts through the partitions."""
+        """Buffers of all partitions of a class; a buffer's number counts through the
+        partitions."""
         return sum(p.buffers for p in self.partitions)
 
 

@@ -96,7 +96,8 @@ def simulate_on(
     )
     # The dims of the first rank stand for those of all: their ops begin and end nearly together.
     first = backend.network.endpoints[backend.representatives[0]]
-    places |= {id(engine): dim for dim, engine in enumerate(first.dims)}
+    for lane in first.lanes:
+        places |= {id(engine): dim for dim, engine in enumerate(lane.dims)}
     training = asyncio.run(
         train(
             workload,

@@ -164,10 +164,11 @@ class AceClassRing(wiring.Component):
         random = Signal(32, init=0x9E3779B9 * (number + 1) % (1 << 32) | 1, name=f"random_{number}")
         offered = Signal(name=f"offered_{number}")
         passes = Signal(name=f"passes_{number}")
-        # x^32 + x^22 + x^2 + x + 1, eight steps a cycle.
-        value = random
-        for _ in range(8):
-            value = Cat(value[31] ^ value[21] ^ value[1] ^ value[0], value[:31])
+        value = random  # xorshift (Marsaglia 2003)
+        for step, (left, right) in enumerate(((13, 0), (0, 17), (5, 0))):
+            mixed = Signal(32, name=f"mixed_{number}_{step}")
+            m.d.comb += mixed.eq(value ^ (value << left if left else value >> right))
+            value = mixed
         m.d.sync += [random.eq(value), offered.eq(sink.valid & ~sink.ready)]
         m.d.comb += [
             passes.eq(offered | (random[:8] >= self.link_stalls)),

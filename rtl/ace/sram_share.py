@@ -7,13 +7,16 @@ from amaranth.lib.wiring import In, Out
 from rtl.ace.parameters import check_positive
 from rtl.ace.sram import SRAM_READ_LATENCY, SramReadSignature, SramWriteSignature
 from rtl.common.turns import Turns
+from rtl.link.transmitter import STARVATION_BOUND
 
 __all__ = ["SramReadShare", "SramWriteShare"]
 
 
 class SramReadShare(wiring.Component):
-    """Several readers on one read port. Of those that ask, the lowest goes first, but nobody is
-    passed twice by the same one: their ports together take no more than the port's flit a cycle.
+    """Several readers on one read port. Of those that ask, the lowest goes first, with the
+    starvation bound of the links, here counted in flits. So it is flits that the priority of
+    classes orders, not packets: what a transmitter does not read it does not send, and a packet
+    of a lower class that lacks its next flit leaves the wire to others.
 
     Parameters
     ----------
@@ -84,7 +87,7 @@ class SramWriteShare(wiring.Component):
 
 def _choose(m, users, port):
     """Join the requests of ``users`` to ``port``; whose is offered."""
-    m.submodules.turns = turns = Turns(askers=len(users), bound=1)
+    m.submodules.turns = turns = Turns(askers=len(users), bound=STARVATION_BOUND)
     m.d.comb += [
         turns.asks.eq(Cat(user.request.valid for user in users)),
         turns.offered.eq(port.request.valid),

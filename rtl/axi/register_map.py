@@ -125,12 +125,13 @@ def counters(struct: type) -> list[str]:
     return [name for name, _ in struct.as_shape()]
 
 
-def registers(*, dims: int = 15, regions: int = 15) -> tuple[Register, ...]:
-    """The table, for an engine of ``dims`` dims and ``regions`` memory regions; by default, as
-    large as it can be."""
+def registers(*, dims: int = 15, regions: int = 15, lanes: int = 3) -> tuple[Register, ...]:
+    """The table, for an engine of ``dims`` dims, counted once for each of ``lanes`` classes, and
+    ``regions`` memory regions; by default, as large as it can be."""
     return (
         *_identity(),
         *_commands(),
+        *_classes(lanes),
         *_regions(regions),
         *_dims(dims),
         *_counters(dims),
@@ -226,7 +227,8 @@ def _commands() -> Sequence[Register]:
             fields=_fields(
                 ("collective", 16, "id of the collective; 0 with DESCRIPTOR_ERROR"),
                 ("status", 4, f"how it ended: {_STATUSES}"),
-                ("", 11, ""),
+                ("place", 2, "of its class in CLASSES; 0 where all share one"),
+                ("", 9, ""),
                 ("valid", 1, "a completion was taken by this read"),
             ),
         ),
@@ -243,7 +245,7 @@ def _commands() -> Sequence[Register]:
         ),
         Register(
             name="LINKS", offset=0x04C, access=Access.READ,
-            text="links whose ends agree, one bit per dim; always 1 without grants",
+            text="links whose ends agree, one bit per dim (and class); always 1 without grants",
         ),
         Register(
             name="INTERRUPT_PENDING", offset=0x050, access=Access.CLEAR,
@@ -262,6 +264,41 @@ def _commands() -> Sequence[Register]:
             name="ABORT", offset=0x05C, access=Access.WRITE,
             text="give a collective up; no effect on one that is not at work",
             fields=_fields(("collective", 16, "its id")),
+        ),
+    )  # fmt: skip
+
+
+def _classes(lanes: int) -> Sequence[Register]:
+    """What an engine with several classes has besides."""
+    if lanes == 1:
+        return ()
+    return (
+        Register(
+            name="CLASSES", offset=0x020, access=Access.READ,
+            text="classes with a lane of their own (0 MP, 1 PP, 2 DP), in falling priority; only "
+            "where there are several, as all that names a class",
+            fields=_fields(
+                ("count", 2, "how many"),
+                ("", 2, ""),
+                ("first", 2, "whose doorbell is DOORBELL"),
+                ("second", 2, "whose doorbell is DOORBELL_1"),
+                ("third", 2, "whose doorbell is DOORBELL_2"),
+            ),
+        ),
+        *(
+            Register(
+                name=f"DOORBELL_{lane}", offset=0x05C + 4 * lane, access=Access.WRITE,
+                text=f"DOORBELL of the {place} class; its room is in DOORBELL_ROOM",
+            )
+            for lane, place in ((1, "second"), (2, "third"))[: lanes - 1]
+        ),
+        Register(
+            name="DOORBELL_ROOM", offset=0x068, access=Access.READ,
+            text="doorbells of each class that will be taken",
+            fields=_fields(
+                ("first", 8, "as STATUS.doorbell_room"), ("second", 8, "of DOORBELL_1"),
+                ("third", 8, "of DOORBELL_2"),
+            ),
         ),
     )  # fmt: skip
 
@@ -287,7 +324,7 @@ def _regions(regions: int) -> Sequence[Register]:
 
 
 def _dims(dims: int) -> Sequence[Register]:
-    """What every dim engine is about."""
+    """What every dim engine is about: dim d of class number c in place c * dims + d."""
     row = {"count": dims, "stride": 8, "per": "dim"}
     return (
         Register(

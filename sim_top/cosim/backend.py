@@ -58,15 +58,18 @@ class RtlBackend:
         self.ahead = 0
         npus = self.platform.topology.npus
         self.representatives: Sequence[int] = tuple(range(npus))
+        lanes = range(self.platform.engine.lanes)
         self._compilers = [
-            RecordCompiler(self.platform, rank, control.flows) for rank in range(npus)
+            [RecordCompiler(self.platform, rank, control.flows, lane) for rank in range(npus)]
+            for lane in lanes
         ]
         self._memory = MemoryMap(self.platform.memory.words)
         self._entries: list[_Entry] = []
         self._entered = [0] * npus  # collectives entered, by rank
-        self._running: list[deque[int]] = [deque() for _ in range(npus)]  # in an engine, by rank
-        self._counted = [0] * npus  # completions that the engine has counted, by rank
-        self._rung = [0] * npus  # doorbells rung, by rank
+        # By rank and class: in an engine, completions that the engine has counted, doorbells rung.
+        self._running: list[list[deque[int]]] = [[deque() for _ in lanes] for _ in range(npus)]
+        self._counted = [[0 for _ in lanes] for _ in range(npus)]
+        self._rung = [[0 for _ in lanes] for _ in range(npus)]
         self._doorbells: deque[tuple[int, list[int]]] = deque()  # not yet: (collective, ranks)
         self._rang_at = -1  # the cycle of the last doorbell
         self._empty: list[Completion] = []  # nothing to do: ended at once
@@ -98,7 +101,7 @@ class RtlBackend:
         if entry.plan.chunks:
             self._doorbells.append((number, list(ranks)))
             for rank in ranks:
-                self._running[rank].append(number)
+                self._running[rank][self._lane(number)].append(number)
         else:
             self._empty += [self._end(number, rank) for rank in ranks]
         return number
@@ -114,11 +117,11 @@ class RtlBackend:
             for number, ranks in ((place, forwards), (count - 1 - place, list(backwards))):
                 self._doorbells.append((number, ranks))
                 for rank in ranks:
-                    self._running[rank].append(number)
+                    self._running[rank][self._lane(number)].append(number)
 
     async def wait(self, until: int | None) -> list[Completion]:
         """See :class:`sw_model.backend.Backend`."""
-        while self._doorbells and self._room(self._doorbells[0][1]):
+        while self._doorbells and self._room(*self._doorbells[0]):
             if self._rang_at == self.now:  # one doorbell in a cycle
                 if until is not None and until <= self.now:
                     return []  # the others ring when they next wait
@@ -132,7 +135,7 @@ class RtlBackend:
             return ended
         if until is not None and until <= self.now:
             return []
-        if not any(self._running):
+        if not any(map(any, self._running)):
             if until is not None:
                 self.ahead += until - self.now
             return []
@@ -155,12 +158,13 @@ class RtlBackend:
         ]
 
     def _completions(self) -> list[Completion]:
-        """What has ended in this cycle. An engine ends its collectives in order."""
+        """What has ended in this cycle. An engine ends the collectives of a class in order."""
         out = []
-        for rank, count in enumerate(self.control.completed()):
-            while self._counted[rank] % (1 << 16) != count:
-                self._counted[rank] += 1
-                out.append(self._end(self._running[rank].popleft(), rank))
+        for rank, counts in enumerate(self.control.completed()):
+            for lane, count in enumerate(counts):
+                while self._counted[rank][lane] % (1 << 16) != count:
+                    self._counted[rank][lane] += 1
+                    out.append(self._end(self._running[rank][lane].popleft(), rank))
         return sorted(out, key=lambda c: (c.collective, c.rank))
 
     def _end(self, number: int, rank: int) -> Completion:
@@ -170,6 +174,7 @@ class RtlBackend:
     def _prepare(self, number: int, collective: Collective) -> _Entry:
         """Plan it, place it in memory and write its descriptors."""
         plan = self.book.plan(number, collective)
+        lane = self.platform.engine.lane_of(collective.traffic_class)
         flit = self.platform.engine.flit_bytes
         regions = Regions.of(collective, self.platform)
         what = f"collective {number}"
@@ -186,7 +191,7 @@ class RtlBackend:
                     result=result.first,
                 )
             )
-            for compiler in self._compilers
+            for compiler in self._compilers[lane]
         ]
         longest = max(len(block) for block in blocks)
         descriptor = self._memory.take(-(-longest // flit), what)
@@ -200,17 +205,23 @@ class RtlBackend:
             entry.contents.append(image)
         return entry
 
-    def _room(self, ranks: Sequence[int]) -> bool:
+    def _lane(self, number: int) -> int:
+        """Of the class of a collective."""
+        collective = self._entries[number].plan.collective
+        return self.platform.engine.lane_of(collective.traffic_class)
+
+    def _room(self, number: int, ranks: Sequence[int]) -> bool:
         """Whether the engines' doorbell queues surely have room: as a driver knows it, by what
         has completed."""
-        limit = self.control.doorbells
-        return all(self._rung[rank] - self._counted[rank] < limit for rank in ranks)
+        limit, lane = self.control.doorbells, self._lane(number)
+        return all(self._rung[rank][lane] - self._counted[rank][lane] < limit for rank in ranks)
 
     async def _ring(self, number: int, ranks: Sequence[int]) -> None:
         entry = self._entries[number]
+        lane = self._lane(number)
         for rank in ranks:
-            self._rung[rank] += 1
+            self._rung[rank][lane] += 1
         if entry.contents:
             await self.control.load(entry.source.first, entry.contents)
             entry.contents.clear()
-        await self.control.doorbell(entry.descriptor.first, ranks)
+        await self.control.doorbell(entry.descriptor.first, ranks, lane)

@@ -49,11 +49,13 @@ class SingleCollectives:
     absent : ranks that never enter, to see what becomes of the others
     reversed : ranks that are given the collectives in reversed order, all at once as the others
         are, to see that they are caught
+    at_once : enter them all in the first cycle, in order; each class does them in that order
     """
 
     collectives: tuple[Collective, ...]
     absent: tuple[int, ...] = ()
     reversed: tuple[int, ...] = ()
+    at_once: bool = False
 
 
 @dataclass(frozen=True)

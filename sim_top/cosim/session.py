@@ -76,8 +76,8 @@ async def _singles(
     backend: RtlBackend, control: PlatformControl, work: SingleCollectives, progress: Path
 ) -> list[tuple[RankCounters, ...]]:
     """Run collectives one by one; the counters after each. With ranks that have them in reversed
-    order all are run at once."""
-    if work.reversed:
+    order, and where they are to contend, all are run at once."""
+    if work.reversed or work.at_once:
         backend.issue_at_once(work.collectives, work.reversed)
         left = len(work.collectives) * len(backend.representatives)
         while left:

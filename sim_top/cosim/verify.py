@@ -108,6 +108,13 @@ def counter_differences(rtl: Sequence[RankCounters], tlm: Sequence[RankCounters]
     """Every traffic counter that is not the same on both, in words."""
     out = []
     for rank, (ours, theirs) in enumerate(zip(rtl, tlm, strict=True)):
+        for lane, (a_dims, b_dims) in enumerate(zip(ours.by_class, theirs.by_class, strict=False)):
+            for dim, (a_dim, b_dim) in enumerate(zip(a_dims, b_dims, strict=True), start=1):
+                if a_dim != b_dim:
+                    out.append(
+                        f"rank {rank}, dim {dim}, class number {lane}: {a_dim} on the RTL and "
+                        f"{b_dim} on the TLM"
+                    )
         for name in ("memory_read_bytes", "memory_written_bytes", "descriptor_bytes"):
             a, b = getattr(ours, name), getattr(theirs, name)
             if a != b:

@@ -22,7 +22,7 @@ _ONE = Fraction(1)
 def flow_tables(platform: Platform) -> dict[int, FlowTable]:
     """By dim, the configuration memories of its switches (FRED dims only)."""
     return {
-        number: flow_table(dim)
+        number: flow_table(dim, platform.engine.classes)
         for number, dim in enumerate(platform.topology.dims)
         if dim.kind is DimKind.FRED
     }
@@ -49,6 +49,7 @@ def platform_model(platform: Platform, *, waves: bool = False, optimise: str = "
         public=(
             "doorbell_address",
             "doorbell_ranks",
+            "doorbell_lane",
             "doorbell_ring",
             "configuration_dim",
             "configuration_index",

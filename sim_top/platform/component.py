@@ -31,16 +31,18 @@ class PlatformComponent(wiring.Component):
 
     Members
     -------
-    doorbell_address, doorbell_ranks, doorbell_ring : In
+    doorbell_address, doorbell_ranks, doorbell_lane, doorbell_ring : In
         When ``doorbell_ring`` flips, the engines of the chosen ranks (one bit each) are told that
-        a descriptor lies at that flit of their memory. Rings that come before an engine has
-        taken the last one are lost; one cycle in between is enough while its queue has room.
+        a descriptor lies at that flit of their memory, for that class. Rings that come before an
+        engine has taken the last one are lost; one cycle in between is enough while its queue has
+        room.
     configuration_dim, configuration_index, configuration_entry, configuration_write : In
         An entry for the configuration memories of the switches of a dim; written when
         ``configuration_write`` flips.
     memory_read, memory_write : Out × NPUs
-    completed : Out(array of 16 bits × NPUs)
-        Collectives that each rank has completed, modulo 2**16.
+    completed : Out(array of 16 bits × NPUs × classes)
+        Collectives that each rank has completed, modulo 2**16; a class's in place
+        ``rank * classes + class``.
     completion : Out(1)
         ``completed`` has changed in this cycle.
     fault : Out(1)
@@ -59,6 +61,7 @@ class PlatformComponent(wiring.Component):
         flit_bytes = platform.engine.flit_bytes
         npus = platform.topology.npus
         dims = len(platform.topology.dims)
+        lanes = platform.engine.lanes
         self._banks = {
             dim: SwitchBank(platform, dim)
             for dim, d in enumerate(platform.topology.dims)
@@ -70,6 +73,7 @@ class PlatformComponent(wiring.Component):
             {
                 "doorbell_address": In(ADDRESS_BITS),
                 "doorbell_ranks": In(npus),
+                "doorbell_lane": In(2),
                 "doorbell_ring": In(1),
                 "configuration_dim": In(4),
                 "configuration_index": In(12),
@@ -77,15 +81,15 @@ class PlatformComponent(wiring.Component):
                 "configuration_write": In(1),
                 "memory_read": Out(MemoryReadSignature(flit_bytes=flit_bytes)).array(npus),
                 "memory_write": Out(MemoryWriteSignature(flit_bytes=flit_bytes)).array(npus),
-                "completed": Out(data.ArrayLayout(16, npus)),
+                "completed": Out(data.ArrayLayout(16, npus * lanes)),
                 "completion": Out(1),
                 "fault": Out(1),
                 "faults": Out(npus + switches),
                 "activity": Out(1),
                 "outstanding": Out(1),
                 "capture": In(1),
-                "counters": Out(data.ArrayLayout(engine_counters(dims), npus)),
-                "status": Out(data.ArrayLayout(data.ArrayLayout(DimStatus, dims), npus)),
+                "counters": Out(data.ArrayLayout(engine_counters(dims, lanes), npus)),
+                "status": Out(data.ArrayLayout(data.ArrayLayout(DimStatus, dims * lanes), npus)),
             }
         )
 
@@ -125,20 +129,26 @@ class PlatformComponent(wiring.Component):
         m.d.sync += rung.eq(self.doorbell_ring)
         m.d.comb += ring.eq(rung ^ self.doorbell_ring)
         for rank, endpoint in enumerate(endpoints):
-            with m.If(ring & self.doorbell_ranks[rank]):
-                m.d.sync += [
-                    endpoint.doorbell.payload.eq(self.doorbell_address),
-                    endpoint.doorbell.valid.eq(1),
-                ]
-            with m.Elif(endpoint.doorbell.ready):
-                m.d.sync += endpoint.doorbell.valid.eq(0)
+            several = self.platform.engine.lanes > 1
+            for lane, doorbell in enumerate(endpoint.doorbell if several else [endpoint.doorbell]):
+                with m.If(ring & self.doorbell_ranks[rank] & (self.doorbell_lane == lane)):
+                    m.d.sync += [
+                        doorbell.payload.eq(self.doorbell_address),
+                        doorbell.valid.eq(1),
+                    ]
+                with m.Elif(doorbell.ready):
+                    m.d.sync += doorbell.valid.eq(0)
 
     def _completions(self, m: Module, endpoints: list[AceEndpoint]) -> None:
         ended = []
         for rank, endpoint in enumerate(endpoints):
             m.d.comb += endpoint.completion.ready.eq(1)
-            with m.If(endpoint.completion.valid):
-                m.d.sync += self.completed[rank].eq(self.completed[rank] + 1)
+            lanes = self.platform.engine.lanes
+            for lane in range(lanes):
+                count = self.completed[rank * lanes + lane]
+                own = endpoint.completion_lane == lane if lanes > 1 else 1
+                with m.If(endpoint.completion.valid & own):
+                    m.d.sync += count.eq(count + 1)
             ended.append(endpoint.completion.valid)
         m.d.sync += self.completion.eq(Cat(ended).any())
 
@@ -175,8 +185,11 @@ class PlatformComponent(wiring.Component):
                         m, dim, f"up_{dim}_{rank}", endpoints[rank].send[first], bank.receive[place]
                     )
                     self._wire(
-                        m, dim, f"down_{dim}_{rank}",
-                        bank.send[place], endpoints[rank].receive[first],
+                        m,
+                        dim,
+                        f"down_{dim}_{rank}",
+                        bank.send[place],
+                        endpoints[rank].receive[first],
                     )
                 errors.append(bank.errors[number])
         return errors
@@ -190,7 +203,8 @@ class PlatformComponent(wiring.Component):
         sink: wiring.PureInterface,
     ) -> None:
         link = self.platform.links[dim]
-        delay = LinkDelay(flit_bytes=self.platform.engine.flit_bytes, latency=link.latency)
+        engine = self.platform.engine
+        delay = LinkDelay(flit_bytes=engine.flit_bytes, latency=link.latency, channels=engine.lanes)
         m.submodules[name] = delay
         wiring.connect(m, source, delay.i)
         wiring.connect(m, delay.o, sink)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from sim_top.configurations import FlowTable
 from sim_top.platform.disagreement import disagreements
 from sim_top.platform.parameters import engine_parameters
 from sim_top.shell.control import Shell, StuckError
-from sw_model.endpoint.counters import DimCounters, RankCounters
+from sw_model.endpoint.counters import DimCounters, RankCounters, together
 from sw_model.platform import Platform
 
 __all__ = ["PlatformControl", "PlatformError"]
@@ -37,6 +38,15 @@ _CAUSES = {
 
 class PlatformError(Exception):
     """The platform cannot go on: nothing moves, or it reports a fault."""
+
+
+def _dim_counters(counts: Any) -> DimCounters:
+    return DimCounters(
+        flits_sent=counts.flits_sent,
+        flits_received=counts.flits_received,
+        headers_sent=counts.headers_sent,
+        reductions=counts.reductions,
+    )
 
 
 class PlatformControl:
@@ -103,9 +113,11 @@ class PlatformControl:
         ranks = range(self.platform.topology.npus)
         return await self.shell.dump(ranks, first=first, beats=flits)
 
-    async def doorbell(self, address: int, ranks: Sequence[int]) -> None:
-        """Tell the engines of ``ranks`` that a descriptor lies at ``address``; takes a cycle."""
+    async def doorbell(self, address: int, ranks: Sequence[int], lane: int = 0) -> None:
+        """Tell the engines of ``ranks`` that a descriptor of a class lies at ``address``; takes a
+        cycle."""
         self._ring ^= 1
+        self.shell.write("doorbell_lane", lane)
         self.shell.write("doorbell_address", address)
         self.shell.write("doorbell_ranks", sum(1 << rank for rank in ranks))
         self.shell.write("doorbell_ring", self._ring)
@@ -125,39 +137,41 @@ class PlatformControl:
         if "fault" in wake.events:
             raise PlatformError(f"fault in cycle {wake.cycle}: {self._faults()}")
 
-    def completed(self) -> list[int]:
-        """Collectives that each rank has completed, modulo 2**16."""
-        npus = self.platform.topology.npus
+    def completed(self) -> list[list[int]]:
+        """Collectives that each rank has completed of each class, modulo 2**16."""
+        npus, lanes = self.platform.topology.npus, self.platform.engine.lanes
         word = int(self.shell.dut.completed.value)
-        return [word >> 16 * rank & 0xFFFF for rank in range(npus)]
+        counts = [word >> 16 * place & 0xFFFF for place in range(npus * lanes)]
+        return [counts[rank * lanes : (rank + 1) * lanes] for rank in range(npus)]
 
     async def counters(self) -> tuple[tuple[RankCounters, ...], tuple[tuple[int, ...], ...]]:
         """Of every rank, its counters, and the cycles in which each of its dims had an op under
         way. Takes two cycles."""
         dims = len(self.platform.topology.dims)
         npus = self.platform.topology.npus
-        layout = data.ArrayLayout(engine_counters(dims), npus)
+        lanes = self.platform.engine.lanes
+        layout = data.ArrayLayout(engine_counters(dims, lanes), npus)
         values = layout.from_bits(await self._captured("counters"))
         out, busy = [], []
         for rank in range(npus):
             engine, by_dim = values[rank]["engine"], values[rank]["dims"]
+            by_class = tuple(
+                tuple(_dim_counters(by_dim[lane * dims + dim]) for dim in range(dims))
+                for lane in range(lanes)
+            )
             out.append(
                 RankCounters(
                     memory_read_bytes=engine.memory_read_bytes,
                     memory_written_bytes=engine.memory_written_bytes,
                     descriptor_bytes=engine.descriptor_bytes,
-                    dims=tuple(
-                        DimCounters(
-                            flits_sent=by_dim[dim].flits_sent,
-                            flits_received=by_dim[dim].flits_received,
-                            headers_sent=by_dim[dim].headers_sent,
-                            reductions=by_dim[dim].reductions,
-                        )
-                        for dim in range(dims)
-                    ),
+                    dims=tuple(map(together, zip(*by_class, strict=True))),
+                    by_class=by_class if lanes > 1 else (),
                 )
             )
-            busy.append(tuple(by_dim[dim].busy_cycles for dim in range(dims)))
+            if lanes > 1:
+                busy.append(tuple(values[rank]["busy_cycles"][dim] for dim in range(dims)))
+            else:
+                busy.append(tuple(by_dim[dim].busy_cycles for dim in range(dims)))
         return tuple(out), tuple(busy)
 
     async def _captured(self, port: str) -> int:
@@ -170,16 +184,18 @@ class PlatformControl:
         """Every dim engine that waits, and for what."""
         dims = len(self.platform.topology.dims)
         npus = self.platform.topology.npus
-        layout = data.ArrayLayout(data.ArrayLayout(DimStatus, dims), npus)
+        classes = self.platform.engine.classes or ("",)
+        layout = data.ArrayLayout(data.ArrayLayout(DimStatus, dims * len(classes)), npus)
         values = layout.from_bits(await self._captured("status"))
         lines = []
-        running = {}
+        running: list[dict] = [{} for _ in classes]
         for rank in range(npus):
-            for dim in range(dims):
-                status = values[rank][dim]
-                who = f"rank {rank}, dim {dim + 1}: op {status.op}"
+            for lane, dim in product(range(len(classes)), range(dims)):
+                status = values[rank][lane * dims + dim]
+                own = f", class {classes[lane]}" if classes[lane] else ""
+                who = f"rank {rank}{own}, dim {dim + 1}: op {status.op}"
                 if status.running:
-                    running[rank, dim] = (status.op, status.collective)
+                    running[lane][rank, dim] = (status.op, status.collective)
                     lines.append(
                         f"{who} of collective {status.collective}, {status.sent} messages sent "
                         f"and {status.received} received, waits for {_CAUSES[status.cause]}"
@@ -188,7 +204,8 @@ class PlatformControl:
                     lines.append(
                         f"{who} has not started, and waits for {_CAUSES[status.start_cause]}"
                     )
-        lines += disagreements(self.platform.topology, running)
+        for own_running in running:
+            lines += disagreements(self.platform.topology, own_running)
         return "\n".join(lines) or "no op is under way on any dim"
 
     def _faults(self) -> str:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from rtl.ace.parameters import AceParameters, DimParameters
-from rtl.common.packet import DataType, Operator
+from rtl.common.packet import DataType, Operator, TrafficClass
 from sim_top.configurations import FlowTable
 from sw_model.endpoint.timing import ACE_TIMING
 from sw_model.platform import Platform
 from sw_model.topology import Dim, DimKind
 
-__all__ = ["DATA_TYPES", "OPERATORS", "engine_parameters", "flow_table"]
+__all__ = ["DATA_TYPES", "OPERATORS", "classes_of", "engine_parameters", "flow_table"]
 
 DATA_TYPES = (DataType.FP16, DataType.INT32)
 """What the reduction units of a platform are built for."""
@@ -17,10 +19,15 @@ DATA_TYPES = (DataType.FP16, DataType.INT32)
 OPERATORS = (Operator.SUM,)
 
 
-def flow_table(dim: Dim) -> FlowTable:
+def classes_of(platform: Platform) -> tuple[TrafficClass, ...] | None:
+    """The classes with a channel of their own on every link; None where all share one."""
+    return tuple(TrafficClass[name.upper()] for name in platform.engine.classes) or None
+
+
+def flow_table(dim: Dim, classes: Sequence[str] = ()) -> FlowTable:
     """What the configuration memories of the switches of a FRED dim hold."""
     kinds = [(t.name.lower(), o.name.lower()) for t in DATA_TYPES for o in OPERATORS]
-    return FlowTable(dim.size, dim.middle_copies, kinds=kinds)
+    return FlowTable(dim.size, dim.middle_copies, kinds=kinds, classes=classes or ("dp",))
 
 
 def engine_parameters(platform: Platform) -> AceParameters:
@@ -42,7 +49,7 @@ def engine_parameters(platform: Platform) -> AceParameters:
         )
         for number, dim in enumerate(platform.topology.dims)
     )
-    flits = sum(p.buffers * p.flits for p in engine.partitions)
+    flits = engine.lanes * engine.lane_flits
     return AceParameters(
         flit_bytes=engine.flit_bytes,
         dims=dims,
@@ -50,6 +57,7 @@ def engine_parameters(platform: Platform) -> AceParameters:
         buffers=engine.buffer_count,
         sram_banks=engine.sram_banks,
         contexts=engine.contexts,
+        classes=classes_of(platform),
         packet_bytes=engine.packet_bytes,
         program_steps=engine.program_steps,
         queue_depth=engine.queue_depth,

@@ -10,7 +10,7 @@ from amaranth.lib.wiring import In, Out
 
 from rtl.fred.switch import FredSwitch
 from rtl.link.wire import LinkWire
-from sim_top.platform.parameters import DATA_TYPES, OPERATORS, flow_table
+from sim_top.platform.parameters import DATA_TYPES, OPERATORS, classes_of, flow_table
 from sw_model.fred.table import entry_bits
 from sw_model.fred.timing import FRED_TIMING
 from sw_model.platform import Platform
@@ -44,7 +44,8 @@ class SwitchBank(wiring.Component):
         self.entry_bits = entry_bits(self.ports, self.middle_copies)
         flit_bytes = platform.engine.flit_bytes
         depth = platform.buffer_flits(dim)
-        entries = len(flow_table(description).entries)
+        entries = len(flow_table(description, platform.engine.classes).entries)
+        wire = LinkWire(flit_bytes, platform.engine.lanes)
         self._switches = [
             FredSwitch(
                 ports=self.ports,
@@ -58,14 +59,15 @@ class SwitchBank(wiring.Component):
                 input_depth=depth,
                 output_credits=depth,
                 rate=platform.links[dim].rate,
+                classes=classes_of(platform),
             )
             for _ in range(self.switches)
         ]
         places = self.ports * self.switches
         super().__init__(
             {
-                "receive": In(LinkWire(flit_bytes)).array(places),
-                "send": Out(LinkWire(flit_bytes)).array(places),
+                "receive": In(wire).array(places),
+                "send": Out(wire).array(places),
                 "index": In(12),
                 "entry": In(self.entry_bits),
                 "write": In(1),

@@ -1,19 +1,18 @@
-"""One ACE endpoint: command unit, DMA, scoreboard and a dim engine per dim (docs/ace.md)."""
+"""One ACE endpoint: a lane for each class (docs/ace.md)."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
 
 from sw_model.collective.plan import CollectivePlan
-from sw_model.endpoint.command import CommandUnit, ReadPort, RecordQueue
+from sw_model.endpoint.command import ReadPort
 from sw_model.endpoint.counters import RankCounters
 from sw_model.endpoint.dim_engine import DimEngine, Op
-from sw_model.endpoint.dma import RxDma, TxDma
 from sw_model.endpoint.fetch import FETCH
-from sw_model.endpoint.programs import RECORD_BYTES, OpProgram, ProgramCompiler, Unit
-from sw_model.endpoint.scoreboard import Scoreboard
+from sw_model.endpoint.lane import ClassLane
+from sw_model.endpoint.programs import OpProgram, ProgramCompiler
 from sw_model.endpoint.timing import AceTiming
 from sw_model.engine import EventKernel
 from sw_model.platform import Platform
@@ -47,52 +46,38 @@ class Endpoint:
     ) -> None:
         engine, memory = platform.engine, platform.memory
         self.rank = rank
+        self.engine = engine
         self._kernel = kernel
-        self.scoreboard = Scoreboard(engine.buffer_count)
-        port = ReadPort(
-            kernel,
-            latency=memory.read_latency,
-            burst=FETCH.burst_beats,
-            window=FETCH.read_beats,
-            rate=Fraction(memory.read_rate),
-        )
-        self.tx_dma = TxDma(kernel, port, self.scoreboard, timing, engine.queue_depth)
-        self.rx_dma = RxDma(
-            kernel,
-            self.scoreboard,
-            timing,
-            engine.queue_depth,
-            memory.write_latency,
-            Fraction(memory.write_rate),
-            lambda collective: complete(rank, collective),
-        )
-        self.dims: Sequence[DimEngine] = [
-            DimEngine(
+        ports = [
+            ReadPort(
                 kernel,
-                self.scoreboard,
-                timing,
-                unit=Unit.DIM + dim,
-                contexts=engine.contexts,
-                depth=engine.queue_depth,
-                packet_flits=engine.packet_bytes // engine.flit_bytes,
-                ports=description.links,
-                on_end=on_end,
+                latency=memory.read_latency,
+                burst=FETCH.burst_beats,
+                window=FETCH.read_beats,
+                rate=Fraction(memory.read_rate),
             )
-            for dim, description in enumerate(platform.topology.dims)
+            for _ in range(engine.lanes)
         ]
-        units: dict[int, RecordQueue] = {int(Unit.LOAD): self.tx_dma, int(Unit.STORE): self.rx_dma}
-        for unit in self.dims:
-            units[unit.unit] = unit
-        self.command = CommandUnit(
-            kernel, port, units, timing, -(-RECORD_BYTES // engine.flit_bytes)
-        )
-        for queue in units.values():
-            queue.command = self.command
-        self._compiler = ProgramCompiler(engine, len(self.dims), rank, programs)
+        for port in ports if len(ports) > 1 else ():
+            port.share(ports)
+        dims = len(platform.topology.dims)
+        self.lanes = [
+            ClassLane(
+                kernel,
+                platform,
+                timing,
+                port,
+                ProgramCompiler(engine, dims, rank, programs),
+                lambda collective: complete(rank, collective),
+                on_end,
+            )
+            for port in ports
+        ]
 
     def start(self, plan: CollectivePlan, collective: Any, delay: int) -> RankCounters:
         """Ring the doorbell for a collective, ``delay`` cycles from now; returns what it will
         count."""
-        records, counters = self._compiler.compile(plan)
-        self._kernel.after(delay, self.command.doorbell, (records, collective))
+        lane = self.lanes[self.engine.lane_of(plan.collective.traffic_class)]
+        records, counters = lane.compiler.compile(plan)
+        self._kernel.after(delay, lane.command.doorbell, (records, collective))
         return counters

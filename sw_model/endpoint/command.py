@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 from typing import Any, Protocol
 
@@ -33,8 +33,8 @@ class ReadPort:
     """
 
     __slots__ = (
-        "_begun", "_cost", "_count", "_ends", "_fetched", "_gain", "_loads", "_most", "_requesting",
-        "_saved", "_slow", "burst", "kernel", "latency", "window",
+        "_begun", "_cost", "_count", "_ends", "_fetched", "_gain", "_loads", "_most", "_others",
+        "_requesting", "_saved", "_slow", "burst", "kernel", "latency", "window",
     )  # fmt: skip
 
     def __init__(
@@ -46,6 +46,7 @@ class ReadPort:
         window: int,
         rate: Fraction = Fraction(1),
     ) -> None:
+        self._others: Sequence[ReadPort] = ()
         self.kernel = kernel
         self.latency = latency
         self.burst = burst
@@ -88,6 +89,8 @@ class ReadPort:
         int
             cycle behind the last request
         """
+        if self._others:
+            self._tell(beats)
         if self._slow:
             return self._load_slowly(beats, action, argument)
         now = self.kernel.now
@@ -122,6 +125,24 @@ class ReadPort:
         self._loads.append([end, action, argument])
         self.kernel.at(end, self._loaded)
         return request + 1
+
+    def share(self, ports: Sequence[ReadPort]) -> None:
+        """It is the port as one of several classes has it; ``ports`` has all, the highest first."""
+        self._others = ports
+
+    def _tell(self, beats: int) -> None:
+        """Payload is requested: lower classes wait for all of it, higher ones for no more than
+        what is under way when they ask."""
+        lower = False
+        for port in self._others:
+            if port is self:
+                lower = True
+            else:
+                port._wait(beats if lower else min(beats, self.window))
+
+    def _wait(self, beats: int) -> None:
+        """Beats of another class come in between."""
+        self._reserve(self.kernel.now + self.latency, beats)
 
     def _loaded(self, _: Any) -> None:
         load = self._loads[0]

@@ -6,10 +6,10 @@ them: when something waits is a matter of timing.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, fields
 
-__all__ = ["DimCounters", "RankCounters", "difference"]
+__all__ = ["DimCounters", "RankCounters", "difference", "together"]
 
 
 @dataclass(frozen=True)
@@ -38,12 +38,22 @@ class RankCounters:
     memory_read_bytes, memory_written_bytes : payload
     descriptor_bytes : records executed, END included
     dims : innermost first
+    by_class : the same of each class that is counted apart, highest first
     """
 
     memory_read_bytes: int
     memory_written_bytes: int
     descriptor_bytes: int
     dims: tuple[DimCounters, ...]
+    by_class: tuple[tuple[DimCounters, ...], ...] = ()
+
+
+def together(counters: Iterable[DimCounters]) -> DimCounters:
+    """The sum of the counters of several classes, or collectives, on one dim."""
+    counters = list(counters)
+    return DimCounters(
+        *(sum(getattr(one, f.name) for one in counters) for f in fields(DimCounters))
+    )
 
 
 def difference(

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from math import ceil
 
-__all__ = ["LINK_TIMING", "LinkTiming", "RateGate", "minimum_credits"]
+__all__ = ["LINK_TIMING", "STARVATION_BOUND", "LinkTiming", "RateGate", "minimum_credits"]
 
 
 @dataclass(frozen=True)
@@ -49,6 +49,10 @@ class LinkTiming:
 
 LINK_TIMING = LinkTiming()
 """What the RTL has."""
+
+
+STARVATION_BOUND = 16
+"""Packets of others that may pass one of a class that waits, at a link and at a FRED switch."""
 
 
 def minimum_credits(rate: Fraction, latency: int) -> int:

@@ -142,6 +142,32 @@ class Transmitter:
         if soonest != NEVER:
             self.look(soonest if soonest > free else free)
 
+    def taken(self, op: Op, free: int) -> None:
+        """The first half of `sent`, where a message must wait for the link and its pipeline takes
+        all of it meanwhile: the unit chooses again from cycle ``free`` on."""
+        self.free = free
+        lane = op.lanes[self.port]
+        lane.next += 1
+        if lane.next < len(lane.sends):
+            self.prepare(op)
+        port = self.port
+        soonest = min([other.lanes[port].ready for other in self.engine.live])
+        if soonest != NEVER:
+            self.look(soonest if soonest > free else free)
+
+    def left(self, op: Op, last: int) -> None:
+        """The second half: its last flit leaves in cycle ``last``."""
+        lane = op.lanes[self.port]
+        step = len(lane.left)
+        lane.left.append(last)
+        if last > op.left:
+            op.left = last
+        op.sending -= 1
+        if self.engine.ports > 1:
+            self.engine.copied(op, self.port, step)
+        if not op.sending and not op.receiving:
+            self.engine.finish(op)
+
     def waits(self, op: Op) -> str | None:
         """What the next message of an op waits for; None where there is none, or it moves."""
         lane: Lane = op.lanes[self.port]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from sw_model.backend import Completion
 from sw_model.collective.plan import Collective, CollectivePlan
@@ -153,10 +153,19 @@ class TlmBackend:
         """Counters of every rank over everything issued; a folded rank has its
         representative's."""
         dims = len(self.platform.topology.dims)
-        sums = {
-            rank: total([e.counters[rank] for e in self.entries if rank in e.counters], dims)
-            for rank in self.representatives
-        }
+        classes = self.platform.engine.classes
+        sums = {}
+        for rank in self.representatives:
+            entries = [e for e in self.entries if rank in e.counters]
+            counted = {
+                name: total(
+                    [e.counters[rank] for e in entries if name == e.plan.collective.traffic_class],
+                    dims,
+                ).dims
+                for name in classes
+            }
+            whole = total([e.counters[rank] for e in entries], dims)
+            sums[rank] = replace(whole, by_class=tuple(counted[name] for name in classes))
         return tuple(sums[rank] for rank in self.representative)
 
     def describe(self) -> str:

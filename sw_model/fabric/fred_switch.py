@@ -15,6 +15,8 @@ from sw_model.endpoint.programs import Send
 from sw_model.engine import EventKernel
 from sw_model.fabric.constants import FabricConstants
 from sw_model.fabric.gate import MessageGate
+from sw_model.fabric.shared_port import packets_of
+from sw_model.fabric.shared_switch import SharedSwitch
 from sw_model.platform import LinkParameters
 
 __all__ = ["FredSwitch"]
@@ -27,10 +29,11 @@ class _Message:
 
     ``head`` : earliest start of its flow; ``last`` : earliest cycle in which its last flit is
     taken from the input; ``sent`` : cycle in which it has left the sender;
-    ``base`` : flits that its port has sent before it.
+    ``base`` : flits that its port has sent before it; ``held`` : where classes share the port, its
+    sender had taken all of it before.
     """
 
-    __slots__ = ("base", "free", "head", "key", "last", "op", "port", "send", "sent")
+    __slots__ = ("base", "free", "head", "held", "key", "last", "op", "port", "send", "sent")
 
     def __init__(self, op: Op, send: Send, port: _Port, base: int) -> None:
         self.op = op
@@ -41,6 +44,7 @@ class _Message:
         self.head = NEVER
         self.last = NEVER
         self.free = 0
+        self.held = False
         self.sent = NEVER
 
 
@@ -48,14 +52,21 @@ class _Port:
     """One port: the link from its endpoint (an outlet), its input buffer, the link back."""
 
     __slots__ = (
-        "_offered", "_pops", "_waiting", "down", "engine", "queue", "switch", "unread", "up",
+        "_offered", "_pops", "_waiting", "down", "engine", "queue", "switch", "turns", "unread",
+        "up",
     )  # fmt: skip
 
-    def __init__(self, switch: FredSwitch, engine: DimEngine) -> None:
+    def __init__(self, switch: FredSwitch, engine: DimEngine, number: int) -> None:
         self.switch = switch
         self.engine = engine
-        self.up = MessageGate(switch.rate, switch.ace.run_ahead)
-        self.down = MessageGate(switch.rate, 1)
+        shared = switch.shared
+        self.turns = None if shared is None else shared.up[number]
+        if shared is None or self.turns is None:
+            self.up = MessageGate(switch.rate, switch.ace.run_ahead)
+            self.down = MessageGate(switch.rate, 1)
+        else:
+            self.up = self.turns.gate
+            self.down = shared.down[number]
         self.queue: deque[_Message] = deque()  # arrived or under way, not popped
         self.unread: deque[list[int]] = deque()  # [flits, cycle when read] of what had to wait
         self._offered = 0
@@ -76,10 +87,28 @@ class _Port:
         if credit == NEVER:
             self._waiting = (message, chosen)
             return
-        switch, flits = self.switch, message.send.flits
-        ready = chosen + switch.ace.transmit
+        ready = chosen + self.switch.ace.transmit
         if ready < credit:
             ready = credit
+        if self.turns is None:
+            self._depart(message, chosen, ready)
+            return
+
+        def begin(held: bool) -> None:
+            message.held = held
+            self._depart(message, chosen, ready)
+
+        self.turns.ask(
+            self.switch.lane,
+            ready,
+            message.send.flits,
+            begin,
+            lambda: self.engine.transmitters[0].taken(message.op, chosen + message.send.flits),
+        )
+
+    def _depart(self, message: _Message, chosen: int, ready: int) -> None:
+        """The message takes the link into the switch."""
+        switch, flits = self.switch, message.send.flits
         _, last, taken = self.up.message(ready, flits)
         message.head = self.up.first + switch.wire + switch.match
         message.sent = last
@@ -101,7 +130,10 @@ class _Port:
             message.sent = credit
             self.up.stretch(credit)
         message.last = message.sent + self.switch.wire + self.switch.payload
-        self.engine.sent(message.op, message.sent, message.free)
+        if message.held:
+            self.engine.transmitters[0].left(message.op, message.sent)
+        else:
+            self.engine.sent(message.op, message.sent, message.free)
 
     def _credit(self, index: int) -> int:
         """Cycle from which flit ``index`` of this port may leave; `NEVER` if not known yet."""
@@ -189,11 +221,14 @@ class FredSwitch:
     link : of every port, in both directions
     buffer_flits : that the receivers at both ends of these links hold
     constants : pipeline constants
+    packet_flits : payload flits of a full packet
+    shared : what it shares with the other classes, where it is the switch as one class sees it
     """
 
     __slots__ = (
         "_flows", "_free", "_heads", "_wake", "ace", "back", "credit", "folded", "input_depth",
-        "kernel", "match", "output_depth", "payload", "ports", "rate", "timing", "wire",
+        "kernel", "lane", "match", "output_depth", "packet_flits", "payload", "ports", "rate",
+        "shared", "timing", "wire",
     )  # fmt: skip
 
     def __init__(
@@ -203,8 +238,13 @@ class FredSwitch:
         link: LinkParameters,
         buffer_flits: int,
         constants: FabricConstants,
+        packet_flits: int,
+        shared: SharedSwitch | None = None,
     ) -> None:
         self.kernel = kernel
+        self.packet_flits = packet_flits
+        self.shared = shared
+        self.lane = 0 if shared is None else shared.join(self)
         self.rate = link.rate
         self.ace = constants.ace
         self.timing = fred = constants.fred
@@ -222,7 +262,10 @@ class FredSwitch:
         self.input_depth = buffer_flits + fred.look_ahead
         self.output_depth = buffer_flits
         self.folded = len(engines) > len({id(engine) for engine in engines})
-        distinct = {id(engine): _Port(self, engine) for engine in engines}
+        distinct = {
+            key: _Port(self, engine, number)
+            for number, (key, engine) in enumerate({id(e): e for e in engines}.items())
+        }
         self.ports = [distinct[id(engine)] for engine in engines]
         for port in distinct.values():
             port.engine.outlet = port
@@ -247,6 +290,9 @@ class FredSwitch:
 
     def look(self, cycle: int) -> None:
         """Arbitrate in ``cycle``, unless an earlier look is due."""
+        if self.shared is not None:
+            self.shared.look(cycle)
+            return
         cycle = max(cycle, self._free, self.kernel.now)
         if cycle < self._wake:
             self._wake = cycle
@@ -257,6 +303,20 @@ class FredSwitch:
         if cycle != self._wake:
             return
         self._wake = NEVER
+        chosen, soonest = self.candidate(cycle)
+        if chosen is not None:
+            self.carry(chosen, cycle)
+        elif soonest != NEVER:
+            self.look(soonest)
+
+    def packets(self, key: tuple) -> int:
+        """Packets of a flow whose messages are there."""
+        send = self.ports[key[1][0][0]].queue[0].send
+        return packets_of(send.flits, self.packet_flits)
+
+    def candidate(self, cycle: int) -> tuple[tuple | None, int]:
+        """The first flow, in the plan's order, that is ready and has room in ``cycle``; and the
+        cycle in which another one may be, `NEVER` if not known."""
         soonest = NEVER
         chosen = None
         for key, (missing, ready) in self._heads.items():
@@ -270,10 +330,7 @@ class FredSwitch:
                     soonest = min(soonest, room)
                 else:
                     chosen = key
-        if chosen is not None:
-            self._carry(chosen, cycle)
-        elif soonest != NEVER:
-            self.look(soonest)
+        return chosen, soonest
 
     def _ends(self, flow: Flow | None) -> tuple[list[_Port], list[_Port]]:
         """Inputs and outputs of a flow, each port once."""
@@ -296,7 +353,7 @@ class FredSwitch:
         source = self.ports[flow[0][0]].queue[0]
         return max([port.room(source.send.flits, cycle) for port in self._ends(flow)[1]])
 
-    def _carry(self, key: tuple, cycle: int) -> None:
+    def carry(self, key: tuple, cycle: int) -> None:
         """The flow ``key`` starts: its inputs are taken together, at the rate of its outputs."""
         del self._heads[key]
         flow = key[1]
@@ -330,6 +387,8 @@ class FredSwitch:
             for port in heard:
                 port.deliver(number, step, second, last, flits)
         self._free = last
+        if self.shared is not None:
+            self.shared.free = last
         for port in inputs:
             port.popped(last)
         ready = [entry[1] for entry in self._heads.values() if not entry[0]]

@@ -8,11 +8,14 @@ from typing import Any
 from sw_model.endpoint.ace import Endpoint
 from sw_model.endpoint.dim_engine import DimEngine, Op
 from sw_model.endpoint.programs import OpProgram
+from sw_model.endpoint.transmitter import Outlet
 from sw_model.engine import EventKernel
 from sw_model.fabric.channels import check_platform
 from sw_model.fabric.constants import FabricConstants
 from sw_model.fabric.fred_switch import FredSwitch
 from sw_model.fabric.ring_link import RingLink
+from sw_model.fabric.shared_port import SharedPort, SharedRingLink
+from sw_model.fabric.shared_switch import SharedSwitch
 from sw_model.platform import Platform
 from sw_model.topology import DimKind
 
@@ -42,49 +45,69 @@ class Network:
         on_end: Callable[[DimEngine, Op], None] | None = None,
     ) -> None:
         check_platform(platform.topology)
+        self.kernel = kernel
         self.platform = platform
+        self.packet_flits = platform.engine.packet_bytes // platform.engine.flit_bytes
         self.representative = representative
         programs: dict[tuple, OpProgram] = {}
         self.endpoints = {
             rank: Endpoint(kernel, platform, rank, constants.ace, programs, complete, on_end)
             for rank in sorted(set(representative))
         }
-        self.switches: dict[tuple[int, int], FredSwitch] = {}
+        self.switches: dict[tuple[int, int], tuple[FredSwitch, ...]] = {}
         for dim, description in enumerate(platform.topology.dims):
             if description.size == 1:
                 continue
             if description.kind in (DimKind.RING, DimKind.FULLY_CONNECTED):
                 self._join_links(dim, constants)
             else:
-                self._join_switches(kernel, dim, constants)
+                self._join_switches(dim, constants)
 
     def _join_links(self, dim: int, constants: FabricConstants) -> None:
-        """Port p leads to the coordinate p + 1 on."""
+        """Port p leads to the coordinate p + 1 on; the classes share it."""
         topology, link = self.platform.topology, self.platform.links[dim]
         grant = constants.link.grant(link.latency) + constants.ace.granted
         for rank, endpoint in self.endpoints.items():
             peers = topology.peers(rank, dim)
             place = peers.index(rank)
-            sender = endpoint.dims[dim]
-            sender.await_grants()
-            for port, transmitter in enumerate(sender.transmitters):
+            for port in range(topology.dims[dim].links):
                 after = self.representative[peers[(place + 1 + port) % len(peers)]]
-                receiver = self.endpoints[after].dims[dim]
-                transmitter.outlet = RingLink(sender, receiver, link, constants, port)
-                receiver.grant_to.append((sender, port, grant))
+                shared = None
+                if len(endpoint.lanes) > 1:
+                    shared = SharedPort(self.kernel, link.rate, constants.ace, self.packet_flits)
+                for number, lane in enumerate(endpoint.lanes):
+                    sender = lane.dims[dim]
+                    receiver = self.endpoints[after].lanes[number].dims[dim]
+                    alone = RingLink(sender, receiver, link, constants, port)
+                    outlet: Outlet = alone
+                    if shared is not None:
+                        outlet = SharedRingLink(alone, shared, number, constants.ace.transmit)
+                    if not port:
+                        sender.await_grants()
+                    sender.transmitters[port].outlet = outlet
+                    receiver.grant_to.append((sender, port, grant))
 
-    def _join_switches(self, kernel: EventKernel, dim: int, constants: FabricConstants) -> None:
+    def _join_switches(self, dim: int, constants: FabricConstants) -> None:
+        """A switch for each group; each class has its channel through it."""
         topology, link = self.platform.topology, self.platform.links[dim]
         for rank in self.endpoints:
             peers = tuple(self.representative[peer] for peer in topology.peers(rank, dim))
             key = (dim, peers[0])
             if key in self.switches:
                 continue
-            engines = {peer: self.endpoints[peer].dims[dim] for peer in dict.fromkeys(peers)}
-            self.switches[key] = FredSwitch(
-                kernel,
-                [engines[peer] for peer in peers],
-                link,
-                self.platform.buffer_flits(dim),
-                constants,
+            lanes = range(self.platform.engine.lanes)
+            shared = None
+            if len(lanes) > 1:
+                shared = SharedSwitch(self.kernel, link, constants, self.packet_flits)
+            self.switches[key] = tuple(
+                FredSwitch(
+                    self.kernel,
+                    [self.endpoints[peer].lanes[lane].dims[dim] for peer in peers],
+                    link,
+                    self.platform.buffer_flits(dim),
+                    constants,
+                    self.packet_flits,
+                    shared,
+                )
+                for lane in lanes
             )

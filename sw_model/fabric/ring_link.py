@@ -53,10 +53,17 @@ class RingLink:
 
     def begin(self, op: Op, send: Send, chosen: int) -> None:
         """A message begins; its last flit's fate is told to both ends at once."""
-        flits = send.flits
         if send.local:
-            self._move(op, flits, chosen)
+            self._move(op, send.flits, chosen)
             return
+        second, last, free = self.times(op, send, chosen)
+        self.sender.sent(op, last, free)
+        self.deliver(op, send, second, last)
+
+    def times(self, op: Op, send: Send, chosen: int) -> tuple[int, int, int]:
+        """Let a message pass: the cycles in which its second and its last flit leave, and from
+        which on the sender chooses again."""
+        flits = send.flits
         second, last, taken = self.gate.message(max(chosen + self._transmit, self._free), flits)
         free = chosen + flits
         if send.after >= 0 and not send.whole:
@@ -69,10 +76,13 @@ class RingLink:
         if taken > free:
             free = taken
         self._free = last + 1
-        self.sender.sent(op, last, free)
+        return second, last, free
+
+    def deliver(self, op: Op, send: Send, second: int, last: int) -> None:
+        """Tell the receiver of it."""
         flight = self._flight
         self.receiver.message(
-            op.number, send.step, second + flight, last + flight, flits - 1, self.port
+            op.number, send.step, second + flight, last + flight, send.flits - 1, self.port
         )
 
     def _move(self, op: Op, flits: int, chosen: int) -> None:

@@ -123,7 +123,8 @@ def run_collective(
         on_op_end=ended,
     )
     for rank, endpoint in backend.network.endpoints.items():
-        places |= {id(engine): (rank, dim) for dim, engine in enumerate(endpoint.dims)}
+        for lane in endpoint.lanes:
+            places |= {id(engine): (rank, dim) for dim, engine in enumerate(lane.dims)}
     for rank, cycle in delays.items():
         if rank not in backend.representatives:
             raise ValueError(f"entry must name simulated ranks, not {rank!r}")

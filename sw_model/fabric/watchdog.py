@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from sw_model.endpoint.ace import Endpoint
 from sw_model.endpoint.dim_engine import Op
+from sw_model.endpoint.lane import ClassLane
 from sw_model.fabric.network import Network
 
 if TYPE_CHECKING:
@@ -29,17 +30,24 @@ def blocked(now: int, network: Network, entries: Sequence[Entry]) -> str:
 
 
 def _endpoint(endpoint: Endpoint) -> Iterator[str]:
-    where = f"rank {endpoint.rank}"
-    load = endpoint.tx_dma.head()
+    for number, lane in enumerate(endpoint.lanes):
+        where = f"rank {endpoint.rank}"
+        if endpoint.engine.classes:
+            where += f", class {endpoint.engine.classes[number]}"
+        yield from _lane(where, lane)
+
+
+def _lane(where: str, lane: ClassLane) -> Iterator[str]:
+    load = lane.tx_dma.head()
     if load is not None:
         yield (
             f"{where}: the load of chunk {load.chunk} waits for release {load.epoch} of buffer "
             f"{load.buffer}"
         )
-    for number, engine in enumerate(endpoint.dims, start=1):
+    for number, engine in enumerate(lane.dims, start=1):
         for op, cause in engine.waits():
             yield f"{where}, dim {number}: op {op.number} ({_op(op)}) waits for {cause}"
-    store = endpoint.rx_dma.head()
+    store = lane.rx_dma.head()
     if store is not None:
         yield (
             f"{where}: the store of chunk {store.chunk} waits for fill {store.epoch + 1} of buffer "

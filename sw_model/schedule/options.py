@@ -82,7 +82,7 @@ class PlanBook:
         self.options = options
         self.check = check
         self.plans: list[CollectivePlan] = []
-        self._state = PlannerState()
+        self._states = [PlannerState() for _ in range(platform.engine.lanes)]
 
     def plan(self, number: int, collective: Collective) -> CollectivePlan:
         """The plan of collective ``number`` (from 0) of the sequence.
@@ -109,7 +109,7 @@ class PlanBook:
             scheduler=self.options.for_operation(collective.operation, self.platform.topology),
             intra=self.options.intra,
             chunks=self.options.chunks,
-            state=self._state,
+            state=self._states[self.platform.engine.lane_of(collective.traffic_class)],
         )
         if self.check is not None:
             self.check(plan)

@@ -1,0 +1,36 @@
+"""Whose turn it is among classes that share a port: the rule of the links and of the FRED switch
+(docs/links.md)."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from sw_model.endpoint.link import STARVATION_BOUND
+
+__all__ = ["ClassTurns"]
+
+
+class ClassTurns:
+    """The lowest number first, but for those that too many packets have passed, these in turn."""
+
+    __slots__ = ("_passed", "_served", "bound")
+
+    def __init__(self, bound: int = STARVATION_BOUND) -> None:
+        self.bound = bound
+        self._passed: dict[int, int] = {}
+        self._served = -1  # the last one that was due
+
+    def choose(self, waiting: Collection[int]) -> int:
+        """One of those that wait (at least one)."""
+        urgent = [lane for lane in waiting if self._passed.get(lane, 0) >= self.bound]
+        behind = [lane for lane in urgent if lane > self._served]
+        return min(behind or urgent or waiting)
+
+    def begin(self, lane: int, packets: int, waiting: Collection[int]) -> None:
+        """So many packets of one begin, while others wait."""
+        if self._passed.get(lane, 0) >= self.bound:
+            self._served = lane
+        self._passed[lane] = 0
+        for other in waiting:
+            if other != lane:
+                self._passed[other] = self._passed.get(other, 0) + packets
