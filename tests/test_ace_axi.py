@@ -1,6 +1,7 @@
 """The engine on AXI (see the bench)."""
 
 import re
+from dataclasses import replace
 
 import pytest
 
@@ -93,6 +94,12 @@ def test_wide(ranks, simulator, operation):
 def test_wrong_attributes(changes, message):
     with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
         AxiParameters(**changes)
+
+
+def test_dims_of_several_ports_have_no_streams():
+    dims = (replace(ENGINE.dims[0], grants=True, ports=3),)
+    with pytest.raises(ValueError, match=r"^a dim must have one port on AXI, not 3$"):
+        AceAxi(parameters=replace(ENGINE, dims=dims))
 
 
 @pytest.mark.parametrize(
