@@ -58,7 +58,9 @@ class AceAxi(wiring.Component):
     irq : Out(1)
         Level: an enabled cause is pending.
     m_axis_<d>, s_axis_<d> : Out, In(AxiStreamSignature)
-        Flits of dim d, to and from its neighbours or its switch.
+        Flits of dim d, to and from its neighbours or its switch. Where classes have lanes of their
+        own, m_axis_<d>_<class> and so on, a stream for each, with the class's name in small
+        letters. Whatever joins them on one wire must let none wait for another.
     m_axis_grant_<d>, s_axis_grant_<d> : Out, In(AxiStreamSignature)
         Grants, for dims that have them: from this port to the one ``s_axis_<d>`` comes from, and
         from where ``m_axis_<d>`` goes to.
@@ -66,7 +68,8 @@ class AceAxi(wiring.Component):
     Raises
     ------
     ValueError
-        ``completions must be at most 255, not ...`` and as of the parameters' classes.
+        ``completions must be at most 255, not ...``, ``dims must be at most 15 for all classes
+        together on AXI, not ...`` and as of the parameters' classes.
     """
 
     def __init__(
@@ -81,6 +84,11 @@ class AceAxi(wiring.Component):
         if completions > 255:
             raise ValueError(f"completions must be at most 255, not {completions!r}")
         self.completions = completions
+        if len(parameters.dims) * parameters.lanes > 15:
+            raise ValueError(
+                f"dims must be at most 15 for all classes together on AXI, "
+                f"not {len(parameters.dims) * parameters.lanes}"
+            )
         flit_bytes = parameters.flit_bytes
         flits = AxiStreamSignature(data_bytes=flit_bytes, user_bits=1)
         grants = AxiStreamSignature(data_bytes=1)
@@ -93,20 +101,33 @@ class AceAxi(wiring.Component):
             ),
             "irq": Out(1),
         }
-        for dim, description in enumerate(parameters.dims):
-            members |= {f"m_axis_{dim}": Out(flits), f"s_axis_{dim}": In(flits)}
-            if description.grants:
+        for dim, lane in self._links_in_order():
+            name = self._name(dim, lane)
+            members |= {f"m_axis_{name}": Out(flits), f"s_axis_{name}": In(flits)}
+            if parameters.dims[dim].grants:
                 members |= {
-                    f"m_axis_grant_{dim}": Out(grants),
-                    f"s_axis_grant_{dim}": In(grants),
+                    f"m_axis_grant_{name}": Out(grants),
+                    f"s_axis_grant_{name}": In(grants),
                 }
         super().__init__(members)
+
+    def _links_in_order(self):
+        """(dim, lane) of every link, as registers count them."""
+        p = self.parameters
+        return [(dim, lane) for lane in range(p.lanes) for dim in range(len(p.dims))]
+
+    def _name(self, dim, lane):
+        """What stands behind ``m_axis_`` for a link."""
+        classes = self.parameters.classes
+        several = self.parameters.lanes > 1
+        return f"{dim}_{classes[lane].name.lower()}" if several else f"{dim}"
 
     def elaborate(self, platform):
         m = Module()
         p = self.parameters
         dims = len(p.dims)
-        table = {register.name: register for register in registers(dims=dims, regions=p.regions)}
+        rows = registers(dims=dims * p.lanes, regions=p.regions, lanes=p.lanes)
+        table = {register.name: register for register in rows}
         m.submodules.port = port = AxiLitePort(address_bits=ADDRESS_BITS)
         m.submodules.registers = file = RegisterFile(table=tuple(table.values()))
         wiring.connect(m, wiring.flipped(self.s_axi), port.axi)
@@ -126,14 +147,20 @@ class AceAxi(wiring.Component):
         resetting = self._reset(m, file, drained, halt, reset)
 
         # Doorbells.
-        doorbells = StreamFifo(shape=unsigned(FLIT_ADDRESS_BITS), depth=p.doorbells)
-        m.submodules.doorbells = _resettable(doorbells)
-        wiring.connect(m, doorbells.o, engine.doorbell)
-        m.d.comb += [
-            file.refuse.DOORBELL.eq(~doorbells.i.ready | resetting),
-            doorbells.i.valid.eq(file.written.DOORBELL[0]),
-            doorbells.i.payload.eq(file.access.write_data),
-        ]
+        queues = []
+        for lane in range(p.lanes):
+            suffix = f"_{lane}" if lane else ""
+            doorbells = StreamFifo(shape=unsigned(FLIT_ADDRESS_BITS), depth=p.doorbells)
+            queues.append(doorbells)
+            m.submodules[f"doorbells{suffix}"] = _resettable(doorbells)
+            wiring.connect(
+                m, doorbells.o, engine.doorbell[lane] if p.lanes > 1 else engine.doorbell
+            )
+            m.d.comb += [
+                file.refuse[f"DOORBELL{suffix}"].eq(~doorbells.i.ready | resetting),
+                doorbells.i.valid.eq(file.written[f"DOORBELL{suffix}"][0]),
+                doorbells.i.payload.eq(file.access.write_data),
+            ]
 
         # Protection.
         m.d.comb += [
@@ -169,12 +196,13 @@ class AceAxi(wiring.Component):
                 "COMPLETION": {
                     "collective": Mux(completions.o.valid, completions.o.payload.collective, 0),
                     "status": Mux(completions.o.valid, completions.o.payload.status, 0),
+                    "place": Mux(completions.o.valid, completions.o.payload.lane, 0),
                     "valid": completions.o.valid,
                 },
                 "STATUS": {
-                    "idle": engine.idle & ~doorbells.o.valid,
+                    "idle": engine.idle & ~Cat(queue.o.valid for queue in queues).any(),
                     "resetting": resetting,
-                    "doorbell_room": p.doorbells - doorbells.level,
+                    "doorbell_room": p.doorbells - queues[0].level,
                     "completions": completions.level,
                 },
                 "LINKS": up,
@@ -182,11 +210,25 @@ class AceAxi(wiring.Component):
             },
         )
         self._report(m, file, table, engine)
+        if p.lanes > 1:
+            names = ("first", "second", "third")
+            rooms = [p.doorbells - queue.level for queue in queues]
+            codes = [int(code) for code in p.classes]
+            rooms, codes = ([*row, 0, 0][:3] for row in (rooms, codes))
+            self._values(
+                m,
+                file,
+                table,
+                {
+                    "CLASSES": {"count": p.lanes} | dict(zip(names, codes, strict=True)),
+                    "DOORBELL_ROOM": dict(zip(names, rooms, strict=True)),
+                },
+            )
         return m
 
     def _completions(self, m, engine, reset):
         """The queue of completions, and of descriptors that were given up."""
-        entry = data.StructLayout({"collective": 16, "status": STATUS_BITS})
+        entry = data.StructLayout({"collective": 16, "status": STATUS_BITS, "lane": 2})
         completions = StreamFifo(shape=entry, depth=self.completions)
         m.submodules.completions = _resettable(completions)
         given_up = Signal(16)  # descriptors, to be reported
@@ -198,13 +240,22 @@ class AceAxi(wiring.Component):
             engine.completion.ready.eq(completions.i.ready),
             report.eq((given_up != 0) & ~engine.completion.valid),
         ]
+        if self.parameters.lanes > 1:
+            m.d.comb += completions.i.payload.lane.eq(engine.completion_lane)
         with m.If(report):
             m.d.comb += [
+                completions.i.payload.lane.eq(0),
                 completions.i.payload.collective.eq(0),
                 completions.i.payload.status.eq(CompletionStatus.DESCRIPTOR_ERROR),
             ]
         m.d.sync += given_up.eq(
-            Mux(reset, 0, given_up + engine.descriptor_fault - (report & completions.i.ready))
+            Mux(
+                reset,
+                0,
+                given_up
+                + sum(engine.descriptor_fault[lane] for lane in range(self.parameters.lanes))
+                - (report & completions.i.ready),
+            )
         )
         return completions
 
@@ -236,30 +287,33 @@ class AceAxi(wiring.Component):
         """The ports of the dims on AXI4-Stream; by dim, whether the link is up and whether its
         other end was reset."""
         p = self.parameters
-        up, lost = Signal(len(p.dims)), Signal(len(p.dims))
+        places = self._links_in_order()
+        up, lost = Signal(len(places)), Signal(len(places))
         before, used = Signal(), Signal()
         m.d.sync += before.eq(reset)
         with m.If(reset):
             m.d.sync += used.eq(0)
-        with m.Elif(engine.doorbell.valid):
+        rung = Cat(d.valid for d in (engine.doorbell if p.lanes > 1 else [engine.doorbell]))
+        with m.Elif(rung.any()):
             m.d.sync += used.eq(1)
-        for dim, description in enumerate(p.dims):
+        for place, (dim, lane) in enumerate(places):
+            description, name = p.dims[dim], self._name(dim, lane)
             link = AxiLinkPort(
                 flit_bytes=p.flit_bytes, depth=description.depth, grants=description.grants
             )
-            m.submodules[f"link_{dim}"] = link
-            wiring.connect(m, engine.ports[dim], link.port)
-            wiring.connect(m, link.send, wiring.flipped(getattr(self, f"m_axis_{dim}")))
-            wiring.connect(m, wiring.flipped(getattr(self, f"s_axis_{dim}")), link.receive)
+            m.submodules[f"link_{name}"] = link
+            wiring.connect(m, engine.port(dim, lane), link.port)
+            wiring.connect(m, link.send, wiring.flipped(getattr(self, f"m_axis_{name}")))
+            wiring.connect(m, wiring.flipped(getattr(self, f"s_axis_{name}")), link.receive)
             if description.grants:
-                out, back = (getattr(self, f"{side}_axis_grant_{dim}") for side in "ms")
+                out, back = (getattr(self, f"{side}_axis_grant_{name}") for side in "ms")
                 wiring.connect(m, link.grant_send, wiring.flipped(out))
                 wiring.connect(m, wiring.flipped(back), link.grant_receive)
             m.d.comb += [
                 link.restart.eq(reset & ~before),
                 link.used.eq(used),
-                up[dim].eq(link.up),
-                lost[dim].eq(link.lost),
+                up[place].eq(link.up),
+                lost[place].eq(link.lost),
             ]
         return up, lost
 
@@ -327,7 +381,7 @@ class AceAxi(wiring.Component):
                 },
             },
         )
-        for dim in range(len(p.dims)):
+        for dim in range(len(p.dims) * p.lanes):
             status = engine.status[dim]
             for name in ("DIM_STATUS", "DIM_PROGRESS"):
                 for field in table[name].fields:

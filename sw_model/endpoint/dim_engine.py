@@ -298,7 +298,9 @@ class DimEngine:
         if last > op.written:
             op.written = last
         if op.sending:
-            for transmitter, lane in zip(self.transmitters, op.lanes, strict=True):
+            lanes = op.lanes
+            for at, transmitter in enumerate(self.transmitters):
+                lane = lanes[at]
                 if lane.ready == NEVER and lane.next < len(lane.sends):
                     send = lane.sends[lane.next]
                     if send.after == step and send.after_port == port and not send.copied:

@@ -33,7 +33,7 @@ class Transmitter:
     port : number of the port
     """
 
-    __slots__ = ("_next_step", "_wake", "engine", "free", "kernel", "outlet", "port")
+    __slots__ = ("_chase", "_next_step", "_wake", "engine", "free", "kernel", "outlet", "port")
 
     def __init__(self, engine: DimEngine, port: int) -> None:
         self.engine = engine
@@ -43,15 +43,20 @@ class Transmitter:
         self.free = 0  # cycle from which it may choose
         self._wake = NEVER  # cycle in which it will look again
         self._next_step = engine.timing.next_step
+        self._chase = engine.timing.chase
 
     def prepare(self, op: Op) -> None:
         """Find out from when on the next message of a started op may be chosen, if known."""
         lane = op.lanes[self.port]
         ready = lane.held
         send = lane.sends[lane.next]
-        if send.after >= 0:
-            written = self._waited(op, send)
-            if written == NEVER:
+        after = send.after
+        if after >= 0:
+            if send.copied or send.whole:
+                written = self._waited(op, send)
+            else:
+                written = op.first[send.after_port][after] + self._chase
+            if written >= NEVER:
                 return
             if written > ready:
                 ready = written

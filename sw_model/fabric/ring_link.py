@@ -64,7 +64,10 @@ class RingLink:
         """Let a message pass: the cycles in which its second and its last flit leave, and from
         which on the sender chooses again."""
         flits = send.flits
-        second, last, taken = self.gate.message(max(chosen + self._transmit, self._free), flits)
+        ready = chosen + self._transmit
+        if ready < self._free:
+            ready = self._free
+        second, last, taken = self.gate.message(ready, flits)
         free = chosen + flits
         if send.after >= 0 and not send.whole:
             written = op.last[send.after_port][send.after]
