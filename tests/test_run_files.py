@@ -171,6 +171,65 @@ def test_a_report_of_nothing():
     assert "No communication is exposed." in text
 
 
+def cells(text: str, table: str) -> list[list[str]]:
+    """The texts of a table's body."""
+    found = re.search(rf'<table id="{table}">.*?<tbody>(.*?)</tbody>', text, re.DOTALL)
+    assert found is not None
+    rows = re.findall(r"<tr>(.*?)</tr>", re.sub(r"<svg.*?</svg>", "", found[1], flags=re.DOTALL))
+    return [re.findall(r"<td[^>]*>(.*?)</td>", row) for row in rows]
+
+
+def report_of_jobs(folder, antiphon) -> str:
+    """Two jobs on 4 NPUs each of a switch at a byte a nanosecond, so that they do not meet: an
+    all-reduce sends 1.5 x its bytes."""
+    network = "dims: [{kind: Switch, size: 8, bandwidth_per_npu: 1 GB/s, latency: 0 ns}]\n"
+    (folder / "n.yml").write_text(network)
+    for name, compute_us, size in (("a", 5, 40_000), ("b", 3, 8000)):
+        rank = [compute(0, compute_us, name=f"work {name}")]
+        rank.append(all_reduce(1, size, name=f"sum {name}", data=[0]))
+        write(folder, *[rank] * 4, name=name)
+    (folder / "jobs.yaml").write_text(
+        "jobs:\n"
+        "  - {name: <large>, ranks: 0-3, workload: a}\n"
+        "  - {name: small, ranks: 4-7, workload: b}\n"
+    )
+    arguments = ("run", "--workload", "jobs.yaml", "--network", "n.yml", "--html", "r.html")
+    assert antiphon(*arguments, "--json", "j.json")[0] == 0
+    return (folder / "r.html").read_text()
+
+
+def assert_both_jobs(text: str) -> None:
+    large, small = cells(text, "jobs")
+    assert large[:-1] == ["&lt;large&gt;", "4", "1", "65.000", "5.000", "60.000", "0.000", "0.000"]
+    assert small[:-1] == ["small", "4", "1", "15.000", "3.000", "12.000", "0.000", "0.000"]
+
+
+def test_a_report_of_several_jobs_shows_each(folder, antiphon):
+    text = report_of_jobs(folder, antiphon)
+    assert _Text(text).references == ["data:,"]
+    assert_both_jobs(text)
+    head = re.search(r'<table id="jobs"><thead><tr>(.*?)</tr>', text)
+    assert head is not None
+    assert re.findall(r"<th[^>]*>(.*?)</th>", head[1]) == [
+        "job", "NPUs", "iterations", "total us", "compute us", "exposed communication us",
+        "host us", "bubble: waiting for other ranks us", "of the longest",
+    ]  # fmt: skip
+    charts = re.search(r'<table id="jobs">.*?</table>', text, re.DOTALL)
+    assert charts is not None
+    widths = [float(width) for width in re.findall(r'width="([\d.]+)"', charts[0])]
+    shares = (5, 60, 0, 0, 3, 12, 0, 0)
+    assert widths == pytest.approx([100 * share / 65 for share in shares], abs=0.001)
+    layers = re.findall(r"<summary>(.*?)</summary><table class=\"job\">(.*?)</table>", text)
+    titles = ["&lt;large&gt;: all 2 layers, in order", "small: all 2 layers, in order"]
+    assert [title for title, _ in layers] == titles
+    for (_, table), job in zip(layers, "ab", strict=True):
+        assert re.findall(r"<td>([a-z]+ [a-z])</td>", table) == [f"work {job}", f"sum {job}"]
+
+
+def test_a_report_of_one_job_has_no_jobs():
+    assert 'id="jobs"' not in html_report(page())
+
+
 def test_a_report_stays_small_and_says_what_it_leaves_out():
     bars = tuple(Bar(t, t + 0.5, "compute", f"op {t}") for t in range(40_000))
     lane = Lane("rank 0", bars)
@@ -251,3 +310,11 @@ def test_the_report_of_a_trace_without_scripts(folder, antiphon):
         spans = [(float(x), float(x) + float(width)) for x, width in drawn if float(width) > 100]
         assert all(end <= start + 0.2 for (_, end), (start, _) in pairwise(sorted(spans)))
     assert "<td>sum</td>" in text
+
+
+@needs_browser
+def test_the_report_of_several_jobs_in_a_browser(folder, antiphon):
+    report_of_jobs(folder, antiphon)
+    text, messages = browse(folder / "r.html")
+    assert "CONSOLE" not in messages
+    assert_both_jobs(text)

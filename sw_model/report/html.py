@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from html import escape
 
 from sw_model.report.html_assets import SCRIPT, STYLE
-from sw_model.report.page import KINDS, Bar, Lane, LayerTime, Page
+from sw_model.report.page import KINDS, Bar, JobTime, Lane, LayerTime, Page
 from sw_model.units import format_size, format_time_ns
 
 __all__ = ["html_report"]
@@ -17,6 +17,9 @@ _WIDTH = 50000  # units of the timeline's drawing; shorter bars that are closer 
 _BARS = 30000  # in a report: with more, neighbours are joined until they are fewer
 _TICKS = 8
 _SHOWN = 25  # layers in the chart; the table has all
+_LAYER_HEAD = (
+    "<th>layer</th><th>compute us</th><th>communication us</th><th>exposed us</th><th>payload</th>"
+)
 
 
 def html_report(page: Page) -> str:
@@ -37,6 +40,7 @@ def html_report(page: Page) -> str:
             _timeline(page),
             _dims(page),
             _layers(page),
+            _jobs(page),
             f"<script>{SCRIPT}</script></body></html>",
             "",
         )
@@ -56,26 +60,34 @@ def _share(part: float, whole: float) -> float:
 
 def _parts(page: Page) -> str:
     """Where the time of the latest rank went: a bar and a table."""
-    at = 0.0
-    bars, rows = [], []
+    rows = []
     for kind, name, ns in page.parts:
         share = 100 * _share(ns, page.total)
-        bars.append(
-            f'<rect class="{kind}" x="{at:.3f}" y="0" width="{share:.3f}" height="1">'
-            f"<title>{escape(name)}: {format_time_ns(ns)}, {share:.1f} %</title></rect>"
-        )
         rows.append(
             f'<tr><td><i class="key {kind}"></i>{escape(name)}</td>'
             f"<td>{ns / 1000:,.3f}</td><td>{share:.2f}</td></tr>"
         )
-        at += share
     return (
         "<h2>Where the time of the latest rank went</h2>"
         '<svg id="parts" class="wide" viewBox="0 0 100 1" preserveAspectRatio="none" role="img" '
-        f'aria-label="shares of the time">{"".join(bars)}</svg>'
+        f'aria-label="shares of the time">{_stacked(page.parts, page.total)}</svg>'
         f"<table><thead><tr><th></th><th>us</th><th>%</th></tr></thead><tbody>{''.join(rows)}"
         "</tbody></table>"
     )
+
+
+def _stacked(parts: Iterable[tuple[str, str, float]], whole: float) -> str:
+    """Bars beside each other on a scale from 0 to ``whole``."""
+    at = 0.0
+    bars = []
+    for kind, name, ns in parts:
+        share = 100 * _share(ns, whole)
+        bars.append(
+            f'<rect class="{kind}" x="{at:.3f}" y="0" width="{share:.3f}" height="1">'
+            f"<title>{escape(name)}: {format_time_ns(ns)}, {share:.1f} %</title></rect>"
+        )
+        at += share
+    return "".join(bars)
 
 
 def _joined(bars: Iterable[Bar], gap: float) -> list[Bar]:
@@ -198,22 +210,53 @@ def _layers(page: Page) -> str:
         f"{_bar(((_share(layer.exposed, largest), 'exposed'),))}</td></tr>"
         for layer in most
     )
-    head = (
-        "<th>layer</th><th>compute us</th><th>communication us</th><th>exposed us</th>"
-        "<th>payload</th>"
-    )
-    everything = "".join(f"{_layer_row(layer)}</tr>" for layer in page.layers)
     none = "" if most else '<p class="note">No communication is exposed.</p>'
     return (
-        f'<h2>Exposed communication by layer</h2>{none}<table id="exposed"><thead><tr>{head}'
+        f'<h2>Exposed communication by layer</h2>{none}<table id="exposed"><thead><tr>{_LAYER_HEAD}'
         f'<th class="chart">exposed</th></tr></thead><tbody>{rows}</tbody></table>'
         f"<details><summary>all {len(page.layers):,} layers, in order</summary>"
-        f'<table id="layers"><thead><tr>{head}</tr></thead><tbody>{everything}</tbody></table>'
-        "</details>"
+        f'<table id="layers">{_all_layers(page.layers)}</table></details>'
     )
+
+
+def _all_layers(layers: Iterable[LayerTime]) -> str:
+    rows = "".join(f"{_layer_row(layer)}</tr>" for layer in layers)
+    return f"<thead><tr>{_LAYER_HEAD}</tr></thead><tbody>{rows}</tbody>"
 
 
 def _layer_row(layer: LayerTime) -> str:
     times = (layer.compute, layer.communication, layer.exposed)
     cells = "".join(f"<td>{ns / 1000:,.3f}</td>" for ns in times)
     return f"<tr><td>{escape(layer.name)}</td>{cells}<td>{format_size(layer.bytes)}</td>"
+
+
+def _jobs(page: Page) -> str:
+    """Where several share the network: a row for each, on one scale of time, and its layers."""
+    if not page.jobs:
+        return ""
+    longest = max(job.total for job in page.jobs)
+    names = [name for _, name, _ in page.jobs[0].parts]
+    head = "".join(f"<th>{escape(name)} us</th>" for name in ("total", *names))
+    rows = "".join(_job_row(job, longest) for job in page.jobs)
+    layers = "".join(
+        f"<details><summary>{escape(job.name)}: all {len(job.layers):,} layers, in order</summary>"
+        f'<table class="job">{_all_layers(job.layers)}</table></details>'
+        for job in page.jobs
+    )
+    return (
+        "<h2>Jobs, each by itself: its rank that finishes last</h2>"
+        '<table id="jobs"><thead><tr><th>job</th><th>NPUs</th><th>iterations</th>'
+        f'{head}<th class="chart">of the longest</th></tr></thead>'
+        f"<tbody>{rows}</tbody></table>{layers}"
+    )
+
+
+def _job_row(job: JobTime, longest: float) -> str:
+    times = (job.total, *(ns for _, _, ns in job.parts))
+    cells = "".join(f"<td>{ns / 1000:,.3f}</td>" for ns in times)
+    chart = _stacked(job.parts, longest)
+    return (
+        f"<tr><td>{escape(job.name)}</td><td>{job.npus:,}</td><td>{len(job.iterations):,}</td>"
+        f'{cells}<td class="chart"><svg viewBox="0 0 100 1" preserveAspectRatio="none">'
+        f"{chart}</svg></td></tr>"
+    )

@@ -17,9 +17,20 @@ from sw_model.units import format_time_ns
 from sw_model.workload.layers import Pass
 
 if TYPE_CHECKING:
+    from sw_model.replay.accounting import NodeTimes, RankTimes
     from sw_model.replay.run import TraceResult
 
-__all__ = ["KINDS", "Bar", "DimUse", "Lane", "LayerTime", "Page", "page_of_run", "page_of_trace"]
+__all__ = [
+    "KINDS",
+    "Bar",
+    "DimUse",
+    "JobTime",
+    "Lane",
+    "LayerTime",
+    "Page",
+    "page_of_run",
+    "page_of_trace",
+]
 
 #: What a bar of the timeline can be, with its words in the legend.
 KINDS = {
@@ -83,6 +94,19 @@ class LayerTime:
 
 
 @dataclass(frozen=True)
+class JobTime:
+    """One of several jobs, on its rank that finishes last, in ns; ``parts`` and ``layers`` as those
+    of a `Page`, of this job's nodes alone. The parts add up to ``total``."""
+
+    name: str
+    npus: int
+    total: float
+    iterations: tuple[float, ...]
+    parts: tuple[tuple[str, str, float], ...]
+    layers: tuple[LayerTime, ...]
+
+
+@dataclass(frozen=True)
 class Page:
     """A report.
 
@@ -95,6 +119,7 @@ class Page:
     lanes : of the timeline
     dims, layers : innermost first; in the order of the workload
     notes : what a reader should know
+    jobs : each by itself, where several share the network
     """
 
     title: str
@@ -105,6 +130,7 @@ class Page:
     dims: tuple[DimUse, ...]
     layers: tuple[LayerTime, ...]
     notes: tuple[str, ...] = ()
+    jobs: tuple[JobTime, ...] = ()
 
 
 def _bound(bound: JointBound) -> tuple[tuple[str, str], ...]:
@@ -210,12 +236,7 @@ def page_of_trace(result: TraceResult) -> Page:
             *_bound(result.bounds.whole),
         ),
         total=ns(total),
-        parts=(
-            ("compute", "compute", ns(latest.compute)),
-            ("exposed", "exposed communication", ns(latest.exposed)),
-            ("host", "host", ns(latest.host)),
-            ("bubble", "bubble: waiting for other ranks", ns(latest.bubble)),
-        ),
+        parts=_trace_parts(result, latest),
         lanes=(*lanes, *packed),
         dims=tuple(
             DimUse(
@@ -227,17 +248,43 @@ def page_of_trace(result: TraceResult) -> Page:
             )
             for number, dim in enumerate(dims)
         ),
-        layers=tuple(
-            LayerTime(
-                node.name,
-                ns(node.compute),
-                ns(node.communication),
-                ns(node.exposed),
-                node.bytes // len(result.iterations),
-            )
-            for node in result.nodes
-        ),
+        layers=_trace_layers(result, result.nodes, len(result.iterations)),
         notes=(*result.notes, *notes),
+        jobs=tuple(
+            JobTime(
+                job.name,
+                sum(job.sizes),
+                ns(job.latest.finish),
+                tuple(ns(ticks) for ticks in job.iterations),
+                _trace_parts(result, job.latest),
+                _trace_layers(result, job.nodes, len(job.iterations)),
+            )
+            for job in result.jobs
+        ),
+    )
+
+
+def _trace_parts(result: TraceResult, rank: RankTimes) -> tuple[tuple[str, str, float], ...]:
+    return (
+        ("compute", "compute", result.ns(rank.compute)),
+        ("exposed", "exposed communication", result.ns(rank.exposed)),
+        ("host", "host", result.ns(rank.host)),
+        ("bubble", "bubble: waiting for other ranks", result.ns(rank.bubble)),
+    )
+
+
+def _trace_layers(
+    result: TraceResult, nodes: Iterable[NodeTimes], iterations: int
+) -> tuple[LayerTime, ...]:
+    return tuple(
+        LayerTime(
+            node.name,
+            result.ns(node.compute),
+            result.ns(node.communication),
+            result.ns(node.exposed),
+            node.bytes // iterations,
+        )
+        for node in nodes
     )
 
 
