@@ -206,6 +206,26 @@ def test_contexts_in_one_pool_deadlock(kinds, contexts):
     assert _stuck(plan, Rules(contexts=contexts, private_contexts=False)) >= 5
 
 
+@pytest.mark.parametrize("contexts", [1, 2])
+@pytest.mark.parametrize("kinds", [(RING, RING), (RING, FRED), (FRED, FRED)])
+def test_contexts_that_classes_share_deadlock(kinds, contexts):
+    """Where one class takes a context at one rank, and another at the next, each waits for the
+    other's receiver. With contexts of their own all three classes end, whatever the timing."""
+    plan = _plan(kinds, (3, 3), contexts=contexts)
+    program = Program({name: [plan] for name in CLASSES})
+    ends = {True: 0, False: 0}
+    for own in ends:
+        rules = Rules(contexts=contexts, class_contexts=own)
+        for seed in range(10):
+            try:
+                run_program(program, random.Random(seed), rules)
+                ends[own] += 1
+            except DeadlockError as error:
+                assert "class mp" in str(error) or "class dp" in str(error)
+    assert ends[True] == 10
+    assert ends[False] <= 5
+
+
 @pytest.mark.parametrize("kinds", [(RING, RING), (RING, FRED), (FRED, FRED)])
 def test_ranks_that_disagree_on_the_order_deadlock(kinds):
     """Each rank's own plan is a good one; only the orders on the dims differ."""

@@ -31,6 +31,8 @@ class Rules:
         receive buffer behind each of its outputs
     private_contexts : contexts belong to a (class, dim) and take ops in plan order; broken, the
         dims of a class share ``contexts`` and whoever is first takes one
+    class_contexts : the classes of a rank have contexts of their own; broken, those of a dim are
+        for all of them, and whoever is first takes one
     gather_order : behind an all-gather through a switch, a rank sends nothing of a later op before
         the headers of all messages of the all-gather have come in; broken, it does
     grants : a message waits for its receiver's op, on a dim of several ports for that of all its
@@ -42,6 +44,7 @@ class Rules:
     queue_depth: int = 8
     switch_slots: int = 1
     private_contexts: bool = True
+    class_contexts: bool = True
     gather_order: bool = True
     grants: bool = True
 
@@ -181,6 +184,10 @@ class Engine:
         rules = self.model.rules
         if not rules.private_contexts:
             return self.pool > 0
+        if not rules.class_contexts:
+            engines = self.model.engines[self.rank].values()
+            if sum(len(e.live[slot.unit - _DIM]) for e in engines) >= rules.contexts:
+                return False
         before = slot.number - rules.contexts
         return before < 0 or self.ops[slot.unit - _DIM][before].finished
 
@@ -228,7 +235,10 @@ class Engine:
         self.fills[buffer] = self.fills.get(buffer, 0) + 1
         buffer, _ = slot.source
         self.releases[buffer] = self.releases.get(buffer, 0) + 1
-        self.poke()
+        if self.model.rules.class_contexts:
+            self.poke()
+        else:
+            self.model.poke_rank(self.rank)
 
     def sendable(self, dim: int) -> tuple[Slot, Any] | None:
         """The next message: of the oldest op on ``dim`` whose next send step is ready."""
