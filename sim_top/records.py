@@ -32,6 +32,8 @@ from sw_model.collective.plan import BufferUse, CollectivePlan, Piece
 from sw_model.collective.steps import load_pieces, rank_steps, store_pieces
 from sw_model.endpoint.port_steps import PortReceive, PortSend, Wait, port_program
 from sw_model.errors import InputError
+from sw_model.fred.tree.placement import flow_of
+from sw_model.fred.tree.table import TreeTable
 from sw_model.platform import EngineParameters, Platform
 
 MAX_STEPS = 255  # of all ports, by the fields of an op
@@ -130,7 +132,11 @@ class RecordCompiler:
     """
 
     def __init__(
-        self, platform: Platform, rank: int, flows: Mapping[int, FlowTable], lane: int = 0
+        self,
+        platform: Platform,
+        rank: int,
+        flows: Mapping[int, FlowTable | TreeTable],
+        lane: int = 0,
     ) -> None:
         self.platform = platform
         self.rank = rank
@@ -346,9 +352,12 @@ class RecordCompiler:
         configuration = 0
         if step.flow is not None:
             table, request = self.flows[dim], plan.collective
-            configuration = table.index(
-                step.flow, request.data_type, request.operator, request.traffic_class
-            )
+            if isinstance(table, TreeTable):
+                configuration = table.index(flow_of(plan, self.rank, step.flow))
+            else:
+                configuration = table.index(
+                    step.flow, request.data_type, request.operator, request.traffic_class
+                )
         return pack(
             TxStep,
             {

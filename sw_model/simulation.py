@@ -24,6 +24,7 @@ from sw_model.schedule.phases import Turn
 from sw_model.topology import Topology
 from sw_model.training import train
 from sw_model.workload.layers import Workload
+from sw_model.workload.spans import collectives_of
 
 __all__ = ["TlmRun", "dim_results", "run_result", "simulate", "simulate_on"]
 
@@ -90,7 +91,12 @@ def simulate_on(
             activity.append(DimBar(dim, op.start, engine.kernel.now))
 
     backend = TlmBackend(
-        book or PlanBook(platform, experiment.schedule),
+        book
+        or PlanBook(
+            platform,
+            experiment.schedule,
+            collectives=collectives_of(workload, platform.topology, settings.data_type).values(),
+        ),
         folding=Folding.NONE if settings.variation else folding,
         on_op_end=op_ended,
     )

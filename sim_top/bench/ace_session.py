@@ -48,9 +48,10 @@ async def watch_job(dut: Any) -> None:
     every: int = told[1]
     assert isinstance(job.work, SingleCollectives)
     platform = job.platform
-    control = PlatformControl(dut, platform, flow_tables(platform))
+    book = PlanBook(platform, job.schedule, collectives=job.collectives())
+    control = PlatformControl(dut, platform, flow_tables(platform, book.flows))
     await control.start(watchdog=job.watchdog)
-    backend = RtlBackend(control, PlanBook(platform, job.schedule), seed=job.seed)
+    backend = RtlBackend(control, book, seed=job.seed)
     backend.issue(job.work.collectives[0], backend.representatives)
     waiting = platform.topology.npus
     cycles, sent = [], []
@@ -64,7 +65,7 @@ async def watch_job(dut: Any) -> None:
     flit = platform.engine.flit_bytes
     memories = await control.dump(0, issued.result.first + issued.result.flits)
     results = [memory[issued.result.first * flit :] for memory in memories]
-    wrong = first_difference(issued, results, seed=job.seed, number=0)
+    wrong = first_difference(issued, results, seed=job.seed, number=0, flows=book.flows)
     assert wrong is None, wrong
     progress = Progress(tuple(cycles), tuple(sent), counters)
     save((issued, progress), path.with_suffix(".outcome"))

@@ -16,6 +16,7 @@ from sw_model.platform import Platform
 from sw_model.results import TrainingResult
 from sw_model.schedule.options import ScheduleOptions
 from sw_model.workload.layers import Workload
+from sw_model.workload.spans import collectives_of
 from sw_model.workload.variation import Variation
 
 __all__ = ["Issued", "Job", "Outcome", "SingleCollectives", "Training", "load", "save"]
@@ -78,6 +79,13 @@ class Job:
     seed: int = 1
     watchdog: int = 20_000
     record: Path | None = None
+
+    def collectives(self) -> tuple[Collective, ...]:
+        """All that it issues, each kind once or more often."""
+        if isinstance(self.work, SingleCollectives):
+            return self.work.collectives
+        topology = self.platform.topology
+        return tuple(collectives_of(self.work.workload, topology, self.work.data_type).values())
 
 
 @dataclass(frozen=True)

@@ -90,7 +90,7 @@ def run_cosim(
     outcomes = run_jobs(model, jobs, waves=waves, progress=lambda share: tell(0.3 + 0.6 * share))
     rtl, tlm, cases = [], [], []
     for schedule, outcome in zip(schedules, outcomes, strict=True):
-        book = PlanBook(platform, schedule)
+        book = PlanBook(platform, schedule, collectives=collectives.values())
         run = simulate_on(
             replace(experiment, schedule=schedule),
             small,

@@ -43,9 +43,14 @@ async def run_job(dut: Any) -> None:
 async def _run(dut: Any, job: Job, progress: Path) -> Outcome:
     platform = job.platform
     limits = Limits.of(platform)
-    control = PlatformControl(dut, platform, flow_tables(platform), record=job.record)
+    book = PlanBook(
+        platform,
+        job.schedule,
+        check=lambda plan: check_plan(plan, limits=limits),
+        collectives=job.collectives(),
+    )
+    control = PlatformControl(dut, platform, flow_tables(platform, book.flows), record=job.record)
     await control.start(watchdog=job.watchdog)
-    book = PlanBook(platform, job.schedule, check=lambda plan: check_plan(plan, limits=limits))
     backend = RtlBackend(control, book, seed=job.seed)
     training = None
     singles: list[tuple[RankCounters, ...]] = []

@@ -11,29 +11,39 @@ from sim_top.cosim.memory_map import payload
 from sim_top.cosim.outcome import Issued, Outcome
 from sw_model.collective.plan import CollectivePlan
 from sw_model.collective.replay import replay
+from sw_model.collective.replay_groups import replay_groups
 from sw_model.endpoint.counters import RankCounters, difference
 from sw_model.fabric.backend import TlmBackend
+from sw_model.fred.tree.table import TreeTable
 from sw_model.results import CrosscheckCase
 
 __all__ = ["compare", "expected_results", "first_difference"]
 
 
-def expected_results(plan: CollectivePlan, *, seed: int, number: int) -> list[NDArray[np.generic]]:
-    """What must stand in the result region of every rank."""
+def expected_results(
+    plan: CollectivePlan, *, seed: int, number: int, flows: TreeTable | None = None
+) -> list[NDArray[np.generic]]:
+    """What must stand in the result region of every rank; ``flows`` : on a tree of FRED switches,
+    their configurations."""
     ranks = range(plan.topology.npus)
     sources = [payload(plan.collective, seed=seed, number=number, rank=r) for r in ranks]
-    return replay(plan, sources)
+    return replay(plan, sources) if flows is None else replay_groups(plan, sources, flows)
 
 
 def first_difference(
-    issued: Issued, results: Sequence[NDArray[np.uint8]], *, seed: int, number: int
+    issued: Issued,
+    results: Sequence[NDArray[np.uint8]],
+    *,
+    seed: int,
+    number: int,
+    flows: TreeTable | None = None,
 ) -> str | None:
     """Where the memory of a rank first differs from what it must hold; None if nowhere.
 
     Bits are compared, not values, up to the end of the payload: what lies behind it in the last
     flit of the region must not have been written, and is zero.
     """
-    expected = expected_results(issued.plan, seed=seed, number=number)
+    expected = expected_results(issued.plan, seed=seed, number=number, flows=flows)
     for rank, (right, bits) in enumerate(zip(expected, results, strict=True)):
         wanted = np.zeros(bits.size, dtype=np.uint8)
         wanted[: right.nbytes] = right.view(np.uint8)
@@ -73,7 +83,9 @@ def compare(
         entry = backend.entries[number]
         if entry.plan != issued.plan:
             raise ValueError(f"collective {number} must have one plan on both")
-        wrong = first_difference(issued, results, seed=seed, number=number)
+        wrong = first_difference(
+            issued, results, seed=seed, number=number, flows=backend.book.flows
+        )
         differences: list[str] = []
         if outcome.single_counters:
             before = outcome.single_counters[number - 1] if number else None

@@ -55,7 +55,8 @@ def check_case(case: Case, *, seed: int = 1) -> list[CrosscheckCase]:
     if setting.stalls:
         plusargs = (f"+memory_stalls={setting.stalls}", f"+memory_seed={seed}")
     outcome = run_job(model, job, plusargs=plusargs)
-    backend = TlmBackend(PlanBook(setting.platform, setting.schedule))
+    book = PlanBook(setting.platform, setting.schedule, collectives=case.collectives)
+    backend = TlmBackend(book)
     asyncio.run(run_singles(backend, case))
     cases = compare(setting.name, outcome, backend, seed=seed)
     if setting.stalls:

@@ -11,6 +11,7 @@ from sim_top.platform.parameters import flow_table
 from sim_top.shell import MemoryAttachment, ShellPlan, shell_model
 from sim_top.simulator import Model
 from sw_model.fabric.channels import check_platform
+from sw_model.fred.tree.table import TreeTable
 from sw_model.platform import Platform
 from sw_model.topology import DimKind
 
@@ -19,8 +20,13 @@ __all__ = ["flow_tables", "platform_model"]
 _ONE = Fraction(1)
 
 
-def flow_tables(platform: Platform) -> dict[int, FlowTable]:
-    """By dim, the configuration memories of its switches (FRED dims only)."""
+def flow_tables(
+    platform: Platform, tree: TreeTable | None = None
+) -> dict[int, FlowTable | TreeTable]:
+    """By dim, the configuration memories of its switches (FRED dims only). Those of a tree follow
+    from what will run: ``tree`` is that of the :class:`~sw_model.schedule.options.PlanBook`."""
+    if tree is not None:
+        return {0: tree}
     return {
         number: flow_table(dim, platform.engine.classes)
         for number, dim in enumerate(platform.topology.dims)
@@ -53,6 +59,7 @@ def platform_model(platform: Platform, *, waves: bool = False, optimise: str = "
             "doorbell_ring",
             "configuration_dim",
             "configuration_index",
+            "configuration_switch",
             "configuration_entry",
             "configuration_write",
             "completed",

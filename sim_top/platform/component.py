@@ -16,6 +16,7 @@ from rtl.link.delay import LinkDelay
 from sim_top.platform.links import JOINED, joints
 from sim_top.platform.parameters import engine_parameters
 from sim_top.platform.switches import SwitchBank
+from sim_top.platform.tree import SwitchTree
 from sw_model.platform import Platform
 from sw_model.topology import DimKind
 
@@ -39,6 +40,8 @@ class PlatformComponent(wiring.Component):
     configuration_dim, configuration_index, configuration_entry, configuration_write : In
         An entry for the configuration memories of the switches of a dim; written when
         ``configuration_write`` flips.
+    configuration_switch : In
+        The one switch of a tree that it is for; left alone where a dim has no tree.
     memory_read, memory_write : Out × NPUs
     completed : Out(array of 16 bits × NPUs × classes)
         Collectives that each rank has completed, modulo 2**16; a class's in place
@@ -62,8 +65,8 @@ class PlatformComponent(wiring.Component):
         npus = platform.topology.npus
         dims = len(platform.topology.dims)
         lanes = platform.engine.lanes
-        self._banks = {
-            dim: SwitchBank(platform, dim)
+        self._banks: dict[int, SwitchBank | SwitchTree] = {
+            dim: SwitchBank(platform, dim) if d.tree is None else SwitchTree(platform)
             for dim, d in enumerate(platform.topology.dims)
             if d.kind is DimKind.FRED
         }
@@ -77,6 +80,7 @@ class PlatformComponent(wiring.Component):
                 "doorbell_ring": In(1),
                 "configuration_dim": In(4),
                 "configuration_index": In(12),
+                "configuration_switch": In(8),
                 "configuration_entry": In(entry_bits),
                 "configuration_write": In(1),
                 "memory_read": Out(MemoryReadSignature(flit_bytes=flit_bytes)).array(npus),
@@ -178,6 +182,9 @@ class PlatformComponent(wiring.Component):
                     & (self.configuration_dim == dim)
                 ),
             ]
+            if isinstance(bank, SwitchTree):
+                m.d.comb += bank.switch.eq(self.configuration_switch)
+            errors.extend(bank.errors)
             for number, group in enumerate(groups):
                 for port, rank in enumerate(group):
                     place = number * description.size + port
@@ -191,7 +198,6 @@ class PlatformComponent(wiring.Component):
                         bank.send[place],
                         endpoints[rank].receive[first],
                     )
-                errors.append(bank.errors[number])
         return errors
 
     def _wire(

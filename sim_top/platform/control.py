@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,8 @@ from sim_top.platform.disagreement import disagreements
 from sim_top.platform.parameters import engine_parameters
 from sim_top.shell.control import Shell, StuckError
 from sw_model.endpoint.counters import DimCounters, RankCounters, together
+from sw_model.fred.table import entry_image
+from sw_model.fred.tree.table import TreeTable
 from sw_model.platform import Platform
 
 __all__ = ["PlatformControl", "PlatformError"]
@@ -49,6 +51,18 @@ def _dim_counters(counts: Any) -> DimCounters:
     )
 
 
+def _writes(table: FlowTable | TreeTable) -> Iterator[tuple[int, int, int]]:
+    """Index, switch and bits of every entry; all switches of a dim without a tree listen."""
+    if isinstance(table, FlowTable):
+        for index, image in enumerate(table.images()):
+            yield index, 0, image
+        return
+    for index, entry in enumerate(table.entries):
+        for place, switch in enumerate(table.ports.switches):
+            if switch in entry:
+                yield index, place, entry_image(entry[switch])
+
+
 class PlatformControl:
     """Doorbells, completions, counters and memories of a running platform.
 
@@ -68,7 +82,7 @@ class PlatformControl:
         self,
         dut: Any,
         platform: Platform,
-        flows: Mapping[int, FlowTable],
+        flows: Mapping[int, FlowTable | TreeTable],
         *,
         record: Path | None = None,
     ) -> None:
@@ -96,10 +110,11 @@ class PlatformControl:
         )
         write = 0
         for dim, table in self.flows.items():
-            for index, entry in enumerate(table.images()):
+            for index, switch, entry in _writes(table):
                 write ^= 1
                 self.shell.write("configuration_dim", dim)
                 self.shell.write("configuration_index", index)
+                self.shell.write("configuration_switch", switch)
                 self.shell.write("configuration_entry", entry)
                 self.shell.write("configuration_write", write)
                 await self.run(until=self.cycle + 4)

@@ -15,6 +15,7 @@ from sw_model.endpoint.lane import ClassLane
 from sw_model.endpoint.programs import OpProgram, ProgramCompiler
 from sw_model.endpoint.timing import AceTiming
 from sw_model.engine import EventKernel
+from sw_model.fred.tree.table import TreeTable
 from sw_model.platform import Platform
 
 __all__ = ["Endpoint"]
@@ -32,6 +33,7 @@ class Endpoint:
     programs : op programs by steps, shared between ranks
     complete : called with (rank, collective) when a collective is stored and acknowledged
     on_end : called with (engine, op) at the end of every op, or None
+    flows : on a tree of FRED switches, what their configuration memories hold
     """
 
     def __init__(
@@ -43,6 +45,7 @@ class Endpoint:
         programs: dict[tuple, OpProgram],
         complete: Callable[[int, Any], None],
         on_end: Callable[[DimEngine, Op], None] | None = None,
+        flows: TreeTable | None = None,
     ) -> None:
         engine, memory = platform.engine, platform.memory
         self.rank = rank
@@ -67,7 +70,7 @@ class Endpoint:
                 platform,
                 timing,
                 port,
-                ProgramCompiler(engine, dims, rank, programs),
+                ProgramCompiler(engine, dims, rank, programs, flows),
                 lambda collective: complete(rank, collective),
                 on_end,
             )

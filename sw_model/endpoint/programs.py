@@ -16,6 +16,8 @@ from sw_model.collective.steps import geometry_of, load_pieces, rank_steps, stor
 from sw_model.endpoint.counters import DimCounters, RankCounters
 from sw_model.endpoint.port_steps import PortProgram, Wait, port_program
 from sw_model.errors import InputError
+from sw_model.fred.tree.placement import flow_of
+from sw_model.fred.tree.table import TreeTable
 from sw_model.platform import EngineParameters
 
 __all__ = ["RECORD_BYTES", "OpProgram", "ProgramCompiler", "Record", "Send", "Unit", "link_flits"]
@@ -149,6 +151,7 @@ class ProgramCompiler:
     dims : number of dims of the topology
     rank : whose records
     programs : op programs by steps, shared between ranks
+    flows : on a tree of FRED switches, what their configuration memories hold
     """
 
     def __init__(
@@ -157,9 +160,11 @@ class ProgramCompiler:
         dims: int,
         rank: int,
         programs: dict[tuple, OpProgram] | None = None,
+        flows: TreeTable | None = None,
     ) -> None:
         self.engine = engine
         self.rank = rank
+        self.flows = flows
         self._programs = {} if programs is None else programs
         self._memories = [
             (_ProgramMemory(engine.program_steps), _ProgramMemory(engine.program_steps))
@@ -297,7 +302,13 @@ class ProgramCompiler:
 
     def _configurations(self, plan: CollectivePlan, steps: RankSteps) -> tuple[int, ...]:
         """The configuration that each message names, in a tree of switches."""
-        return (0,) * len(steps.sends)
+        if self.flows is None:
+            return (0,) * len(steps.sends)
+        return tuple(
+            self.flows.index(flow_of(plan, self.rank, step.flow))
+            for step in steps.sends
+            if step.flow is not None
+        )
 
     def _buffer(self, use: BufferUse) -> int:
         return self._bases[use.partition] + use.buffer
@@ -348,7 +359,9 @@ class ProgramCompiler:
         request = plan.collective
         # The configuration that a flow's messages name depends on what is reduced, and how.
         kind: tuple = ()
-        if steps.sends and steps.sends[0].flow:
+        if self.flows is not None:
+            kind = self._configurations(plan, steps)
+        elif steps.sends and steps.sends[0].flow:
             kind = (request.data_type, request.operator)
         ports = self._ports(plan, dim, steps)
         fits = True

@@ -78,6 +78,7 @@ class TlmBackend:
             self.representative,
             self._stored,
             on_op_end,
+            book.flows,
         )
         self.representatives: Sequence[int] = tuple(self.network.endpoints)
         self.entries: list[Entry] = []

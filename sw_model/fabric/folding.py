@@ -21,7 +21,7 @@ class Folding(enum.Enum):
 
     Members
     -------
-    NONE : every rank is simulated
+    NONE : every rank is simulated, as on a tree of FRED switches always
     RINGS : one rank of every ring. Exact, for plans whose shards are equal on all ranks and ranks
         that enter collectives at the same time
     ALL : one rank. Exact for plans whose shards are equal and whose phases on FRED dims are all
@@ -36,7 +36,8 @@ class Folding(enum.Enum):
 
 def representatives(topology: Topology, folding: Folding) -> tuple[int, ...]:
     """For every rank, the one that is simulated in its place."""
-    if folding is Folding.NONE:
+    tree = any(dim.tree is not None for dim in topology.dims)
+    if folding is Folding.NONE or tree:
         return tuple(range(topology.npus))
     if folding is Folding.ALL:
         return (0,) * topology.npus

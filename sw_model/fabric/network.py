@@ -13,9 +13,11 @@ from sw_model.engine import EventKernel
 from sw_model.fabric.channels import check_platform
 from sw_model.fabric.constants import FabricConstants
 from sw_model.fabric.fred_switch import FredSwitch
+from sw_model.fabric.fred_tree import TreeFabric
 from sw_model.fabric.ring_link import RingLink
 from sw_model.fabric.shared_port import SharedPort, SharedRingLink
 from sw_model.fabric.shared_switch import SharedSwitch
+from sw_model.fred.tree.table import TreeTable
 from sw_model.platform import Platform
 from sw_model.topology import DimKind
 
@@ -33,6 +35,7 @@ class Network:
     representative : by rank, the rank that is simulated in its place
     complete : called with (rank, collective)
     on_end : called with (engine, op) at the end of every op, or None
+    flows : on a tree of FRED switches, what their configuration memories hold
     """
 
     def __init__(
@@ -43,6 +46,7 @@ class Network:
         representative: Sequence[int],
         complete: Callable[[int, Any], None],
         on_end: Callable[[DimEngine, Op], None] | None = None,
+        flows: TreeTable | None = None,
     ) -> None:
         check_platform(platform.topology)
         self.kernel = kernel
@@ -51,17 +55,30 @@ class Network:
         self.representative = representative
         programs: dict[tuple, OpProgram] = {}
         self.endpoints = {
-            rank: Endpoint(kernel, platform, rank, constants.ace, programs, complete, on_end)
+            rank: Endpoint(kernel, platform, rank, constants.ace, programs, complete, on_end, flows)
             for rank in sorted(set(representative))
         }
         self.switches: dict[tuple[int, int], tuple[FredSwitch, ...]] = {}
         for dim, description in enumerate(platform.topology.dims):
             if description.size == 1:
                 continue
-            if description.kind in (DimKind.RING, DimKind.FULLY_CONNECTED):
+            if flows is not None:
+                self.tree = self._join_tree(flows, constants)
+            elif description.kind in (DimKind.RING, DimKind.FULLY_CONNECTED):
                 self._join_links(dim, constants)
             else:
                 self._join_switches(dim, constants)
+
+    def _join_tree(self, flows: TreeTable, constants: FabricConstants) -> TreeFabric:
+        return TreeFabric(
+            self.kernel,
+            flows,
+            [endpoint.lanes[0].dims[0] for endpoint in self.endpoints.values()],
+            self.platform.links[0],
+            self.platform.buffer_flits(0),
+            self.platform.engine.packet_bytes // self.platform.engine.flit_bytes,
+            constants,
+        )
 
     def _join_links(self, dim: int, constants: FabricConstants) -> None:
         """Port p leads to the coordinate p + 1 on; the classes share it."""

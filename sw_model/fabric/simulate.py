@@ -117,7 +117,7 @@ def run_collective(
         )
 
     backend = TlmBackend(
-        PlanBook(platform, schedule or ScheduleOptions()),
+        PlanBook(platform, schedule or ScheduleOptions(), collectives=[collective]),
         folding=folding,
         constants=constants,
         on_op_end=ended,

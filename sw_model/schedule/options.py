@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
 from sw_model.collective.cost import algorithm_of
 from sw_model.collective.plan import Algorithm, Collective, CollectivePlan, Operation
 from sw_model.errors import InputError
+from sw_model.fred.tree.placement import tree_table
+from sw_model.fred.tree.table import TreeTable
 from sw_model.platform import Platform
 from sw_model.schedule.limits import PlannerState
 from sw_model.schedule.planner import SCHEDULERS, Scheduler, plan_collective
@@ -69,6 +71,17 @@ class PlanBook:
     ----------
     platform, options : for the planner
     check : called with every new plan; raises where it is wrong
+    collectives : on a tree of FRED switches, all that will be planned, since its configurations are
+        chosen for all of them together
+
+    Attributes
+    ----------
+    flows : on a tree, the configuration memories of its switches
+
+    Raises
+    ------
+    InputError
+        where the switches of a tree cannot be configured for all of the collectives.
     """
 
     def __init__(
@@ -77,12 +90,16 @@ class PlanBook:
         options: ScheduleOptions,
         *,
         check: Callable[[CollectivePlan], object] | None = None,
+        collectives: Iterable[Collective] = (),
     ) -> None:
         self.platform = platform
         self.options = options
         self.check = check
         self.plans: list[CollectivePlan] = []
         self._states = [PlannerState() for _ in range(platform.engine.lanes)]
+        self.flows: TreeTable | None = None
+        if platform.tree is not None:
+            self.flows = tree_table(platform.tree, collectives)
 
     def plan(self, number: int, collective: Collective) -> CollectivePlan:
         """The plan of collective ``number`` (from 0) of the sequence.
