@@ -50,7 +50,9 @@ def check(
     algorithms: tuple[Algorithm, ...] = (),
     scheduler: str = "baseline",
 ) -> None:
-    """Run collectives one by one on both; cycles within 3 % or 8."""
+    """Run collectives one by one on both; cycles within 3 % or 8, but 6 % with several ports, which
+    collide with DMA on the banks of the SRAM (docs/ace.md, *Limits of this engine*)."""
+    share = 0.06 if any(dim.links > 1 for dim in dims) else 0.03
     every = tuple(range(len(dims)))
     collectives = tuple(Collective(o, n, t, dims=every, name=o.value) for o, n, t in shapes)
     schedule = ScheduleOptions(scheduler, "fifo", 8, algorithms)
@@ -59,7 +61,7 @@ def check(
     for case in cases:
         assert case.data_ok, case
         assert case.counters_ok, case
-        assert abs(case.tlm_cycles - case.rtl_cycles) <= max(8, 0.03 * case.rtl_cycles), case
+        assert abs(case.tlm_cycles - case.rtl_cycles) <= max(8, share * case.rtl_cycles), case
 
 
 #: Blocks that are no whole flits, that differ by an element, that some ranks have nothing of.
