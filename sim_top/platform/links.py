@@ -23,11 +23,9 @@ class Joint:
 
     def name(self, dim: int) -> str:
         """Of its delay line."""
-        return (
-            f"ring_{dim}_{self.sender}"
-            if not self.port
-            else (f"link_{dim}_{self.sender}_{self.port}")
-        )
+        if self.port:
+            return f"link_{dim}_{self.sender}_{self.port}"
+        return f"ring_{dim}_{self.sender}"
 
 
 def joints(topology: Topology, dim: int) -> Iterator[Joint]:
