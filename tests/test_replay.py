@@ -326,8 +326,8 @@ def test_the_watchdog_names_both_ends(tmp_path):
     )
     assert stuck(prefix, network(2)) == (
         "nothing can happen any more:\n"
-        "rank 0 (and 1 like it), node 0 'n0': waits for 8 bytes with tag 0 from rank 1, which has "
-        "not begun to (node 1 'n1')"
+        "rank 0 (likewise rank 1), node 0 'n0': waits for 8 bytes with tag 0 from rank 1, which "
+        "has not begun to (node 1 'n1')"
     )
 
 
@@ -335,8 +335,28 @@ def test_the_watchdog_names_missing_members(tmp_path):
     prefix = write(tmp_path, [all_reduce(0, 8)], [compute(0, 1)], [all_reduce(0, 8)])
     assert stuck(prefix, network(3)) == (
         "nothing can happen any more:\n"
-        "rank 0 (and 1 like it), node 0 'n0': waits for the all-reduce of 8 bytes over all ranks, "
-        "which these ranks have not entered: 1"
+        "rank 0 (likewise rank 2), node 0 'n0': waits for the all-reduce of 8 bytes over all "
+        "ranks, which these ranks have not entered: 1"
+    )
+
+
+@pytest.mark.parametrize(
+    ("npus", "waiting", "missing"),
+    [
+        (6, "rank 0 (likewise ranks 2 and 4)", "1, 3 and 5"),
+        (33, f"rank 0 (likewise ranks {', '.join(str(r) for r in range(2, 31, 2))} and 32)",
+         f"{', '.join(str(r) for r in range(1, 30, 2))} and 31"),
+        (38, f"rank 0 (likewise ranks {', '.join(str(r) for r in range(2, 33, 2))} and 2 more)",
+         f"{', '.join(str(r) for r in range(1, 32, 2))} and 3 more"),
+    ],
+)  # fmt: skip
+def test_the_watchdog_names_the_ranks_that_are_alike(tmp_path, npus, waiting, missing):
+    """All of up to 16; of more the first 16, and how many more there are."""
+    ranks = [[compute(0, 1)] if rank % 2 else [all_reduce(0, 8)] for rank in range(npus)]
+    assert stuck(write(tmp_path, *ranks), network(npus)) == (
+        "nothing can happen any more:\n"
+        f"{waiting}, node 0 'n0': waits for the all-reduce of 8 bytes over all ranks, which these "
+        f"ranks have not entered: {missing}"
     )
 
 

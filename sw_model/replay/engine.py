@@ -20,13 +20,13 @@ from sw_model.chakra.messages import NodeKind
 from sw_model.chakra.workload import ChakraWorkload
 from sw_model.endpoint.kinds import IDEAL, EndpointKind
 from sw_model.errors import DeadlockError, InputError
+from sw_model.replay.blocked import blocked
 from sw_model.replay.fabric import Fabric, Request
 from sw_model.replay.folding import Folding
 
 __all__ = ["Log", "Replay"]
 
 _CPU, _COMPUTE, _COMMUNICATION, _NONE = range(4)
-_LIMITED_LINES = 32
 
 
 @dataclass
@@ -137,13 +137,18 @@ class Replay:
             self._issue(colour)
         self.kernel.run()
         if self.left:
-            raise DeadlockError(self._blocked())
+            raise DeadlockError(blocked(self))
         return [rank.log for rank in self.ranks]
 
     def partly(self, share: float) -> None:
         """A share of a node that takes long to simulate is done."""
         if self.progress is not None:
             self.progress(1 - (self.left - share) / self.total)
+
+    def held_back(self, colour: int) -> int | None:
+        """The position of the communication that is next to begin once the rank's own that is under
+        way has ended, in semantics that have one at a time."""
+        return next(iter(self.ranks[colour].ready[_COMMUNICATION]), None)
 
     def _resource(self, node: TraceNode) -> int:
         if node.kind in (NodeKind.COMM_COLL, NodeKind.COMM_SEND):
@@ -342,55 +347,6 @@ class Replay:
         if self.progress is not None and self.left % 1024 == 0:
             self.progress(1 - self.left / self.total)
         self._issue(colour)
-
-    def _blocked(self) -> str:
-        """A line for every blocked rank: its node, and what that waits for."""
-        lines = ["nothing can happen any more:"]
-        for colour, rank in enumerate(self.ranks):
-            if not rank.left:
-                continue
-            alike = self.folding.sizes[colour] - 1
-            name = f"rank {self.folding.representatives[colour]}"
-            name += f" (and {alike} like it)" if alike else ""
-            for position in sorted(rank.issued):
-                lines.append(f"{name}, {rank.nodes[position]}: {self._missing(colour, position)}")
-            for position in rank.ready[_COMMUNICATION][:1]:
-                lines.append(
-                    f"{name}, {rank.nodes[position]}: waits for the rank's communication under "
-                    "way, one at a time in this semantics"
-                )
-        if len(lines) > _LIMITED_LINES + 1:
-            more = len(lines) - _LIMITED_LINES - 1
-            lines = [*lines[: _LIMITED_LINES + 1], f"... and {more} more"]
-        return "\n".join(lines)
-
-    def _missing(self, colour: int, position: int) -> str:
-        node = self.ranks[colour].nodes[position]
-        rank = self.folding.representatives[colour]
-        if node.kind is NodeKind.COMM_RECV:
-            match = self.workload.matches.get((rank, position))
-            why = "never sends them"
-            if match is not None:
-                why = f"has not begun to ({self.workload.node(match.source, match.send)})"
-            return (
-                f"waits for {node.size} bytes with tag {node.tag} from rank {node.source}, "
-                f"which {why}"
-            )
-        if node.kind is NodeKind.COMM_SEND:
-            return f"sends {node.size} bytes with tag {node.tag} to rank {node.destination}"
-        group = self.folding.groups[colour][position]
-        entry = next(
-            entry
-            for (number, _), entry in self.entries.items()
-            if number == group.colour and entry.entered.get(colour, (-1, 0))[0] == position
-        )
-        missing = [r for r in group.members if self.folding.colour[r] not in entry.entered]
-        shown = ", ".join(str(r) for r in missing[:16]) + (", ..." if len(missing) > 16 else "")
-        label = f"group {node.group!r}" if node.group else "all ranks"
-        return (
-            f"waits for the {entry.request.operation.value} of {node.size} bytes over {label}, "
-            f"which these ranks have not entered: {shown}"
-        )
 
 
 def _children(graph: Graph) -> list[list[int]]:
