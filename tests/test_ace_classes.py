@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
+from dataclasses import replace
 from fractions import Fraction
 from functools import cache
 
@@ -11,10 +13,25 @@ import pytest
 from rtl.ace.memory_write import MemoryWriteArbiter
 from rtl.ace.parameters import AceParameters, DimParameters
 from rtl.ace.sram_share import SramReadShare, SramWriteShare
+from rtl.axi.endpoint import AceAxi
+from rtl.axi.register_map import registers
 from rtl.common.packet import TrafficClass
 from rtl.common.turns import Turns
+from rtl.link import transmitter
+from sim_top.cosim.outcome import Job, SingleCollectives
+from sim_top.cosim.run import run_job
+from sim_top.cosim.verify import compare
+from sim_top.platform.build import platform_model
 from sim_top.shell import MemoryAttachment, ShellPlan, shell_model
-from sim_top.simulator import run_cocotb
+from sim_top.simulator import build, run_cocotb
+from sw_model.collective.plan import Collective, Operation
+from sw_model.endpoint import link as link_model
+from sw_model.errors import InputError
+from sw_model.fabric.backend import TlmBackend
+from sw_model.fabric.class_turns import ClassTurns
+from sw_model.platform import EngineParameters, MemoryParameters, Platform
+from sw_model.schedule.options import PlanBook, ScheduleOptions
+from sw_model.topology import Dim, DimKind, Topology
 from testbenches.ace_class_ring import AceClassRing
 
 MP, PP, DP = TrafficClass.MP, TrafficClass.PP, TrafficClass.DP
@@ -161,3 +178,131 @@ def test_bad_classes(classes):
 def test_bad_shares(make, message):
     with pytest.raises(ValueError, match=f"^{message}$"):
         make()
+
+
+# The transaction-level model.
+
+
+def test_one_bound_everywhere():
+    assert link_model.STARVATION_BOUND == transmitter.STARVATION_BOUND
+
+
+def test_turns_of_classes():
+    """The highest first; what 16 packets have passed goes next, such ones in turn."""
+    turns = ClassTurns()
+    served = []
+    for _ in range(35):
+        lane = turns.choose((0, 1, 2))
+        turns.begin(lane, 1, (0, 1, 2))
+        served.append(lane)
+    assert served == [0] * 16 + [1, 2] + [0] * 15 + [1, 2]
+
+
+def _platform(kind, classes):
+    topology = Topology((Dim(kind, 4, Fraction(16 * 10**9), 10_000),))
+    engine = EngineParameters(classes=classes)
+    memory = MemoryParameters(words=1 << 18)
+    return Platform.from_topology(topology, clock_hz=10**9, engine=engine, memory=memory)
+
+
+def _reduce(elements, name):
+    return Collective(
+        Operation.ALL_REDUCE, elements, data_type="int32", traffic_class=name, dims=(0,)
+    )
+
+
+async def _contend(backend, collectives):
+    for collective in collectives:
+        backend.issue(collective, backend.representatives)
+    left = len(collectives) * len(backend.representatives)
+    while left:
+        left -= len(await backend.wait(None))
+
+
+def _tlm(platform, collectives):
+    backend = TlmBackend(PlanBook(platform, ScheduleOptions(chunks=16)))
+    asyncio.run(_contend(backend, collectives))
+    return backend
+
+
+@pytest.mark.parametrize("kind", [DimKind.RING, DimKind.FRED])
+def test_classes_in_the_model(kind):
+    """Alone a class is as quick as if there were no others; beside a lower one it ends long before
+    it would behind it, and both move what they must, each counted by itself."""
+    big, small = _reduce(20_000, "dp"), _reduce(2000, "mp")
+    shared, own = _platform(kind, ()), _platform(kind, ("mp", "dp"))
+    end = {}
+    for where, platform in (("shared", shared), ("own", own)):
+        for what, jobs in (("small", [small]), ("big", [big]), ("both", [big, small])):
+            entries = _tlm(platform, jobs).entries
+            end[where, what] = [max(entry.ended.values()) for entry in entries]
+    for what in ("small", "big"):
+        assert end["own", what] == end["shared", what]
+    assert end["own", "both"][1] < end["shared", "both"][1] / 2
+    assert end["own", "both"][0] < 1.05 * end["shared", "both"][1]
+    counted = _tlm(own, [big, small]).counters()[0]
+    apart = [_tlm(own, [one]).counters()[0].dims for one in (small, big)]
+    assert counted.by_class == tuple(apart)
+    assert counted.dims[0].flits_sent == sum(dims[0].flits_sent for dims in apart)
+
+
+def test_a_class_without_a_lane():
+    message = "engine.classes must name every class of traffic, 'pp' too, not mp, dp alone"
+    with pytest.raises(InputError, match=f"^{message}$"):
+        _tlm(_platform(DimKind.RING, ("mp", "dp")), [_reduce(64, "pp")])
+
+
+@pytest.mark.parametrize("classes", [("dp", "mp"), ("mp", "mp"), ("control",)])
+def test_bad_classes_of_a_platform(classes):
+    message = f"classes must be some of mp, pp, dp in this order, not {', '.join(classes)}"
+    with pytest.raises(ValueError, match=f"^{message}$"):
+        EngineParameters(classes=classes)
+
+
+_BOUND = {"ring": (0.05, 0.13), "fred": (0.05, 0.14)}
+"""Relative errors of the TLM's cycles: of the lower class, of the higher one."""
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("kind", ["ring", "fred"])
+def test_two_classes_contend_on_rtl_and_tlm(kind):
+    """The whole platform, rings or one FRED switch: data, counters by class, cycles."""
+    platform = _platform(DimKind[kind.upper()], ("mp", "dp"))
+    collectives = (_reduce(20_000, "dp"), _reduce(2000, "mp"), _reduce(2000, "mp"))
+    model = platform_model(platform)
+    build(model)
+    schedule = ScheduleOptions(chunks=16)
+    work = SingleCollectives(collectives, at_once=True)
+    outcome = run_job(model, Job(platform=platform, schedule=schedule, work=work))
+    cases = compare(kind, outcome, _tlm(platform, collectives), seed=1)
+    assert all(case.data_ok and case.counters_ok for case in cases), cases
+    lower, higher = _BOUND[kind]
+    for case, bound in zip(cases[:3], (lower, higher, higher), strict=True):
+        assert abs(case.tlm_cycles / case.rtl_cycles - 1) <= bound, case
+
+
+# On AXI.
+
+
+def test_ports_on_axi():
+    parameters = AceParameters(
+        flit_bytes=16,
+        dims=(DimParameters(grants=True), DimParameters(grants=False)),
+        sram_flits=64,
+        buffers=2,
+        classes=(MP, DP),
+    )
+    streams = {n for n in AceAxi(parameters=parameters).signature.members if "axis" in n}
+    assert streams == {
+        f"{side}_axis_{name}"
+        for side in "ms"
+        for name in ("0_mp", "1_mp", "0_dp", "1_dp", "grant_0_mp", "grant_0_dp")
+    }
+    names = {register.name for register in registers(lanes=2)}
+    assert {"CLASSES", "DOORBELL", "DOORBELL_1", "DOORBELL_ROOM"} <= names
+    assert "DOORBELL_2" not in names
+    assert "CLASSES" not in {register.name for register in registers(lanes=1)}
+    many = replace(parameters, dims=(DimParameters(grants=True),) * 8)
+    message = "dims must be at most 15 for all classes together on AXI, not 16"
+    with pytest.raises(ValueError, match=f"^{message}$"):
+        AceAxi(parameters=many)
