@@ -2,7 +2,14 @@
 
 import pytest
 
-from sim_top.bench.ace import CHUNKS, ELEMENTS, torus_platform, utilisation, watch
+from sim_top.bench.ace import (
+    CHUNKS,
+    ELEMENTS,
+    model_cycles,
+    torus_platform,
+    utilisation,
+    watch,
+)
 from sim_top.crosscheck import Case
 from sim_top.crosscheck.matrix import Setting
 from sim_top.crosscheck.run import check_case
@@ -12,6 +19,10 @@ from sw_model.schedule.options import ScheduleOptions
 pytestmark = pytest.mark.full
 
 _DIMS = (0, 1, 2)
+
+OVERHEAD = 4_017
+"""Cycles of an all-reduce of one element, as docs/ace.md says; nearly all are latency: eight hops of
+500 cycles with the grants of four ops, and those of the local ring."""
 
 
 @pytest.mark.parametrize("data_type", ["fp16", "int32"])
@@ -38,13 +49,22 @@ def test_operations(data_type: str) -> None:
     assert len(cases) == len(shapes)
 
 
-def test_the_bottleneck_is_full() -> None:
-    """97 % of the line rate of the vertical ring in the steady state, and every payload byte read
-    and written once; data are compared inside."""
-    platform = torus_platform()
+@pytest.mark.parametrize(("memory_gb", "least"), [(None, 0.97), (250, 0.97), (128, 0.6)])
+def test_the_bottleneck_is_as_full_as_memory_lets_it(memory_gb: int | None, least: float) -> None:
+    """97 % of the line rate of the vertical ring in the steady state; with 128 GB/s memory is the
+    limit, at 64 %, of which descriptors and headers take their part. Every payload byte is read
+    and written once, cycles are the model's within 1 %, and data are compared inside."""
+    platform = torus_platform(memory_gb=memory_gb)
     request = Collective(Operation.ALL_REDUCE, ELEMENTS, "fp16", dims=_DIMS)
-    watched = watch(platform, request, chunks=CHUNKS, stalls=0)
-    assert 0.97 <= utilisation(platform, watched, 1) <= 1
+    watched = watch(platform, request, chunks=CHUNKS)
+    assert least <= utilisation(platform, watched, 1) <= 1
+    assert watched.issued.cycles == pytest.approx(model_cycles(platform), rel=0.01)
     for counters in watched.progress.counters:
         assert counters.memory_read_bytes == 2 * ELEMENTS
         assert counters.memory_written_bytes == 2 * ELEMENTS
+
+
+def test_the_overhead_of_an_empty_collective() -> None:
+    """One element per rank, from the doorbell to the last completion (docs/ace.md)."""
+    one = Collective(Operation.ALL_REDUCE, 1, "fp16", dims=_DIMS)
+    assert watch(torus_platform(), one, chunks=1).issued.cycles == OVERHEAD
