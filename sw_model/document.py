@@ -6,13 +6,17 @@ wrong value is reported with file, line and column, and numbers are read as they
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from os import PathLike, fspath
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sw_model.errors import InputError
+
+if TYPE_CHECKING:
+    import yaml
 
 __all__ = ["Document", "Node"]
 
@@ -110,7 +114,7 @@ class Document:
     Raises
     ------
     InputError
-        where it cannot be read, is no YAML, or is empty.
+        where it cannot be read, is no YAML (no JSON, where the path ends so), or is empty.
     """
 
     def __init__(self, path: str | PathLike[str], text: str | None = None) -> None:
@@ -127,16 +131,32 @@ class Document:
         loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
         try:
             node = yaml.compose(text, Loader=loader)
-        except yaml.MarkedYAMLError as error:
-            mark = error.problem_mark or error.context_mark
-            raise InputError(
-                f"must be YAML: {error.problem or error.context}",
-                path=path,
-                line=mark.line + 1 if mark else None,
-                column=mark.column + 1 if mark else None,
-            ) from None
         except yaml.YAMLError as error:
-            raise InputError(f"must be YAML: {error}", path=path) from None
+            raise _broken(error, path, text) from None
         if node is None:
             raise InputError("must not be empty", path=path)
         self.root = Node(self.path, "", node)
+
+
+def _broken(error: yaml.YAMLError, path: str | PathLike[str], text: str) -> InputError:
+    """What is wrong with a text that cannot be parsed, in the words of its format."""
+    import yaml
+
+    if Path(path).suffix == ".json":
+        try:
+            json.loads(text)
+        except json.JSONDecodeError as wrong:
+            return InputError(
+                f"must be JSON: {wrong.msg}", path=path, line=wrong.lineno, column=wrong.colno
+            )
+        except (ValueError, RecursionError):
+            pass  # numbers or a depth beyond Python's; what the parser said will do
+    if not isinstance(error, yaml.MarkedYAMLError):
+        return InputError(f"must be YAML: {error}", path=path)
+    mark = error.problem_mark or error.context_mark
+    return InputError(
+        f"must be YAML: {error.problem or error.context}",
+        path=path,
+        line=mark.line + 1 if mark else None,
+        column=mark.column + 1 if mark else None,
+    )

@@ -55,12 +55,20 @@ def _scalar(node: Node, rule: str) -> str:
     return node.text
 
 
+def _unquoted(node: Node, rule: str) -> None:
+    """Refuse text that only its quotes keep from being the number or flag that is asked for."""
+    if node.quoted:
+        raise node.error(f"{node.key} must be {rule}, not the text {node.text!r}")
+
+
 @dataclass(frozen=True)
 class Whole:
-    """A whole number of at least ``minimum`` and at most ``maximum``."""
+    """A whole number of at least ``minimum`` and at most ``maximum``; ``key``: of a mapping, which
+    JSON has in quotes."""
 
     minimum: int = 0
     maximum: int = LARGEST_COUNT
+    key: bool = False
 
     def read(self, node: Node) -> int:
         rule = f"a whole number of at least {self.minimum}"
@@ -73,6 +81,8 @@ class Whole:
             raise node.error(f"{node.key} must be {rule}, not {shown(text)}")
         if int(text) > self.maximum:
             raise node.error(f"{node.key} must be at most {self.maximum}, not {shown(text)}")
+        if not self.key:
+            _unquoted(node, rule)
         return int(text)
 
     def schema(self) -> dict[str, Any]:
@@ -91,7 +101,7 @@ class Number:
         if self.above is not None:
             rule += f" above {self.above}"
         if self.maximum is not None:
-            rule += f" and at most {self.maximum}"
+            rule += f" {'of' if self.above is None else 'and'} at most {self.maximum}"
         text = _scalar(node, rule)
         try:
             value = parse_number(text)
@@ -103,6 +113,8 @@ class Number:
             self.maximum is not None and value > self.maximum
         ):
             raise node.error(f"{node.key} must be {rule}, not {text!r}")
+        if "/" not in text:  # a fraction is text in YAML and JSON in any case
+            _unquoted(node, rule)
         return value
 
     def schema(self) -> dict[str, Any]:
@@ -122,6 +134,7 @@ class Boolean:
         text = _scalar(node, "true or false")
         if text not in ("true", "false"):
             raise node.error(f"{node.key} must be true or false, not {text!r}")
+        _unquoted(node, "true or false")
         return text == "true"
 
     def schema(self) -> dict[str, Any]:
@@ -144,7 +157,10 @@ class FilePath:
     """A path, relative to the file it stands in."""
 
     def read(self, node: Node) -> Path:
-        return Path(node.path).parent / _scalar(node, "a path")
+        text = _scalar(node, "a path")
+        if not text:
+            raise node.error(f"{node.key} must be a path, not ''")
+        return Path(node.path).parent / text
 
     def schema(self) -> dict[str, Any]:
         return {"type": "string", "description": "a path, relative to this file"}
@@ -217,7 +233,7 @@ class TableOf:
     def read(self, node: Node) -> dict[int, Any]:
         if node.kind != "mapping":
             raise node.error(f"{node.key} must be a mapping, not {node.describe()}")
-        return {Whole().read(key): self.value.read(value) for key, value in node.items()}
+        return {Whole(key=True).read(key): self.value.read(value) for key, value in node.items()}
 
     def schema(self) -> dict[str, Any]:
         return {

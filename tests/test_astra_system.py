@@ -132,6 +132,14 @@ def test_real_files(path):
             "s.json:2:20: endpoint-delay must be a whole number of at least 0, not 'ten'",
         ),
         (
+            {"endpoint-delay": "10"},
+            "s.json:2:20: endpoint-delay must be a whole number of at least 0, not the text '10'",
+        ),
+        (
+            {"local-mem-bw": "50"},
+            "s.json:2:18: local-mem-bw must be a number above 0, not the text '50'",
+        ),
+        (
             {"endpoint-delay": 1.5},
             "s.json:2:20: endpoint-delay must be a whole number of at least 0, not '1.5'",
         ),
@@ -179,6 +187,19 @@ def test_wrong_systems(contents, message):
     assert str(error.value) == message
 
 
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ('{"endpoint-delay": 10', "s.json:1:22: must be JSON: Expecting ',' delimiter"),
+        ('{\n "endpoint-delay": [}', "s.json:2:21: must be JSON: Expecting value"),
+    ],
+)
+def test_a_broken_json_is_told_so(text, message):
+    with pytest.raises(InputError) as error:
+        read_system("s.json", text)
+    assert str(error.value) == message
+
+
 def test_an_unknown_algorithm_names_the_nearest():
     with pytest.raises(InputError, match=r"not 'rnig' \(did you mean 'ring'\?\)"):
         read({"all-reduce-implementation": ["rnig"]})
@@ -219,6 +240,9 @@ def test_groups(tmp_path):
         ('{"1": []}', "g.json:1:7: 1 must have at least 1 element, not 0"),
         ('{"1": [8]}', "g.json:1:7: the ranks of group '1' must be in 0..7, not 8"),
         ('{"1": ["x"]}', "g.json:1:8: 1[0] must be a whole number of at least 0, not 'x'"),
+        ('{"1": ["1"]}',
+         "g.json:1:8: 1[0] must be a whole number of at least 0, not the text '1'"),
+        ('{"1": [1, 2', "g.json:1:12: must be JSON: Expecting ',' delimiter"),
         ('{"1": [2, 2]}', "g.json:1:7: group '1' must have every rank once; 2 stands twice"),
     ],
 )  # fmt: skip

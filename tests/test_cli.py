@@ -177,6 +177,19 @@ def test_help_has_an_example(command, capsys) -> None:
     assert "--json FILE" in said
 
 
+@pytest.mark.parametrize(
+    ("command", "said"),
+    [
+        ("run", "of the training loop (default: the file's, else 2); not for Chakra traces"),
+        ("convert", "of a 1.0 text (default 1; antiphon run makes 2 of the text itself)"),
+    ],
+)
+def test_help_tells_how_many_iterations_there_are(command, said, capsys) -> None:
+    with pytest.raises(SystemExit):
+        cli.main([command, "--help"])
+    assert said in " ".join(capsys.readouterr().out.split())
+
+
 def test_usage(antiphon) -> None:
     status, out, _ = antiphon("--help")
     assert status == 0

@@ -161,6 +161,18 @@ output: out
             "e.yaml:2:15: workload.iterations must be a whole number of at least 1, not 'true'",
         ),
         ("  file: w.txt", "  file:", "e.yaml:2:8: workload.file must be a path, not nothing"),
+        ("  file: w.txt", '  file: ""', "e.yaml:2:9: workload.file must be a path, not ''"),
+        (
+            "  file:",
+            "  iterations: '2'\n  file:",
+            "e.yaml:2:15: workload.iterations must be a whole number of at least 1, "
+            "not the text '2'",
+        ),
+        (
+            "  file:",
+            '  jitter: "0.5"\n  file:',
+            "e.yaml:2:11: workload.jitter must be a number of at most 1, not the text '0.5'",
+        ),
     ],
 )
 def test_messages(write, old, new, message) -> None:

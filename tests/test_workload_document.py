@@ -169,7 +169,7 @@ MINIMAL = "layers:\n  - name: a\n"
             "1:39: unknown key 'jobs[0].workload.jobs' (known: ",
         ),
         (MINIMAL + "jitter: 1\n", "3:9: jitter must be at least 0 and below 1, not 1"),
-        (MINIMAL + "jitter: two\n", "3:9: jitter must be a number and at most 1, not 'two'"),
+        (MINIMAL + "jitter: two\n", "3:9: jitter must be a number of at most 1, not 'two'"),
         (MINIMAL + "priorities: [mp, mp]\n", "3:13: priorities must name each class once"),
         (
             MINIMAL + "priorities: [xp]\n",

@@ -23,7 +23,7 @@ from sim_top.cli.options import whole
 from sim_top.cli.targets import check_file, check_prefix, check_traces, prefix
 from sim_top.cli.whole_files import WholeFiles, write_whole
 from sw_model.errors import InputError
-from sw_model.experiment import HEADERLESS_MODES
+from sw_model.workload.settings import HEADERLESS_MODES, WorkloadSettings
 
 if TYPE_CHECKING:
     from sw_model.chakra.files import Trace
@@ -42,7 +42,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--mode", choices=list(HEADERLESS_MODES), help="of a text without header lines"
     )
     parser.add_argument(
-        "--iterations", type=whole, default=1, metavar="N", help="of a 1.0 text (default 1)"
+        "--iterations",
+        type=whole,
+        default=1,
+        metavar="N",
+        help="of a 1.0 text (default 1; antiphon run makes "
+        f"{WorkloadSettings.iterations} of the text itself)",
     )
     parser.add_argument("--gzip", action="store_true", help="compress the traces of a prefix")
 

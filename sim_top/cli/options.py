@@ -55,7 +55,13 @@ def add_experiment_options(parser: argparse.ArgumentParser, *, optional: bool) -
         )
     parser.add_argument("--intra", choices=["fifo", "scf"], help="order within a dim")
     parser.add_argument("--chunks", type=whole, metavar="C", help="at most so many a collective")
-    parser.add_argument("--iterations", type=whole, metavar="N", help="of the training loop")
+    parser.add_argument(
+        "--iterations",
+        type=whole,
+        metavar="N",
+        help="of the training loop (default: the file's, else "
+        f"{WorkloadSettings.iterations}); not for Chakra traces",
+    )
     parser.add_argument(
         "--compute-scale",
         type=value(parse_scales),
