@@ -79,6 +79,7 @@ def _ace(settings: Settings) -> wiring.Component:
     fred = replace(ring, grants=False)
     dims = (ring,) * settings["ring_dims"] + (fred,) * settings["fred_dims"]
     shared |= {"data_types": settings["data_types"], "operators": settings["operators"]}
+    shared["classes"] = settings["classes"] or None
     parameters = AceParameters(dims=dims, **shared)
     if settings["axi"] not in (0, 1):
         raise ValueError(f"axi must be 0 or 1, not {settings['axi']!r}")
@@ -134,6 +135,7 @@ _ACE_SIM: Settings = {
     **PRESETS["sim"],
     "ring_dims": 1,
     "fred_dims": 1,
+    "classes": (),
     "link_depth": 64,
     "adder_depth": ACE_TIMING.adder_depth,
     "completions": 16,
@@ -256,7 +258,8 @@ def emit(
     }
     if chosen.get("axi"):
         dims = chosen["ring_dims"] + chosen["fred_dims"]
-        table = registers(dims=dims, regions=chosen["regions"])
+        lanes = max(1, len(chosen["classes"]))
+        table = registers(dims=dims * lanes, regions=chosen["regions"], lanes=lanes)
         files["ace_registers.h"] = c_header(table)
     files[f"{top}.core"] = _core(top, headers=[name for name in files if name.endswith(".h")])
     try:

@@ -21,12 +21,14 @@ from rtl.link import transmitter
 from sim_top.cosim.outcome import Job, SingleCollectives
 from sim_top.cosim.run import run_job
 from sim_top.cosim.verify import compare
+from sim_top.emit import TOPS
 from sim_top.platform.build import platform_model
 from sim_top.shell import MemoryAttachment, ShellPlan, shell_model
 from sim_top.simulator import build, run_cocotb
 from sw_model.collective.plan import Collective, Operation
 from sw_model.endpoint import link as link_model
 from sw_model.errors import InputError
+from sw_model.experiment import read_experiment
 from sw_model.fabric.backend import TlmBackend
 from sw_model.fabric.class_turns import ClassTurns
 from sw_model.platform import EngineParameters, MemoryParameters, Platform
@@ -306,3 +308,32 @@ def test_ports_on_axi():
     message = "dims must be at most 15 for all classes together on AXI, not 16"
     with pytest.raises(ValueError, match=f"^{message}$"):
         AceAxi(parameters=many)
+
+
+def test_emitted_with_classes():
+    """``antiphon emit ace --set classes=mp+dp``."""
+    settings = dict(TOPS["ace"].presets["sim"])
+    plain = TOPS["ace"].build(settings).signature.members
+    assert {"m_axis_0", "m_axis_1"} <= plain.keys()
+    several = TOPS["ace"].build(settings | {"classes": (MP, DP)}).signature.members
+    assert {"m_axis_0_mp", "m_axis_1_dp"} <= several.keys()
+
+
+# Experiment files.
+
+_FILE = """workload: {file: w.txt, ranks: 4, priorities: [%s]}
+network: {dims: [{kind: Ring, size: 4, bandwidth_per_npu: 16 GB/s, latency: 10 ns}]}
+"""
+
+
+def test_priorities_of_a_workload_are_the_classes_of_the_platform():
+    experiment = read_experiment("e.yaml", text=_FILE % "mp, dp")
+    assert experiment.platform().engine.classes == ("mp", "dp")
+    own = read_experiment("e.yaml", text="engine: {classes: [mp, pp, dp]}\n" + _FILE % "mp, dp")
+    assert own.platform().engine.classes == ("mp", "pp", "dp")
+    message = (
+        "e.yaml:1: workload.priorities must be in the engines' own order, mp, pp, dp, on this "
+        "platform, not dp, mp"
+    )
+    with pytest.raises(InputError, match=f"^{message}$"):
+        read_experiment("e.yaml", text=_FILE % "dp, mp").platform()
