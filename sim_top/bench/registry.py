@@ -85,6 +85,18 @@ GROUPS = (
         "sim_top.bench.ace",
     ),
     Group(
+        (
+            "wafer.link_utilisation",
+            "wafer.end_to_end",
+            "wafer.cycles",
+            "wafer.cycles.tlm",
+            "wafer.mp_and_dp.cycles",
+            "wafer.mp_and_dp.cycles.tlm",
+            "wafer.cycles_per_s",
+        ),
+        "sim_top.bench.wafer",
+    ),
+    Group(
         ("tlm.seconds.npus_1024", "tlm.seconds.npus_4096", "tlm.seconds.npus_1048576"),
         "sim_top.bench.tlm",
     ),

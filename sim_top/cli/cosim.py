@@ -1,9 +1,9 @@
 """Run a training workload with the RTL in the loop.
 
 First the TLM alone runs it at full size, once with the baseline and once with the experiment's
-scheduler. Then TLM and RTL run it at the experiment's payload scale, collective by collective
-compared: data bit for bit with NumPy, traffic counters exactly, cycles within a bound. Ends with
-status 1 where they differ.
+scheduler (a tree of FRED switches at the payload scale too). Then TLM and RTL run it at the
+experiment's payload scale, collective by collective compared: data bit for bit with NumPy, traffic
+counters exactly, cycles within a bound. Ends with status 1 where they differ.
 
 The results (JSON, timelines) go to the experiment's output folder.
 """
@@ -74,14 +74,15 @@ def run(arguments: argparse.Namespace, output: Output) -> bool:
     settings = experiment.workload
     pairs = [run for pair in zip(result.rtl, result.tlm, strict=True) for run in pair]
     small = f"at {result.scale} of the payload"
+    whole = "at full size" if experiment.platform().tree is None else small
     output.show(
         tables.workload_table(
             workload, data_type=settings.data_type, iterations=settings.iterations
         ),
         tables.network_table(experiment.network),
-        tables.runs_table("TLM at full size", result.full_size),
-        tables.utilisation_table("Dims of the TLM at full size", result.full_size),
-        tables.layers_table("Layers that expose most, TLM at full size", result.full_size[-1]),
+        tables.runs_table(f"TLM {whole}", result.full_size),
+        tables.utilisation_table(f"Dims of the TLM {whole}", result.full_size),
+        tables.layers_table(f"Layers that expose most, TLM {whole}", result.full_size[-1]),
         tables.runs_table(f"RTL and TLM {small}", pairs),
         tables.utilisation_table(f"Dims {small}", pairs),
         tables.crosscheck_table(result.crosscheck, rows=12),

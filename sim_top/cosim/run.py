@@ -43,8 +43,9 @@ def run_cosim(
     waves: Path | None = None,
     progress: Progress | None = None,
 ) -> CosimResult:
-    """Run the experiment: the TLM at full size, then TLM and RTL at the experiment's scale; each
-    with the baseline schedule and with the experiment's own.
+    """Run the experiment: the TLM at full size (on a tree of FRED switches at the experiment's
+    scale), then TLM and RTL at the experiment's scale; each with the baseline schedule and with the
+    experiment's own.
 
     Parameters
     ----------
@@ -72,9 +73,11 @@ def run_cosim(
 
     collectives = collectives_of(small, platform.topology, settings.data_type)
     check_memory(platform, list(collectives.values()) * settings.iterations)
+    # A tree of switches is modelled packet by packet: too many at full size.
+    whole = workload if platform.tree is None else small
     full_size = []
     for schedule in schedules:
-        full_size.append(simulate_on(replace(experiment, schedule=schedule), workload).result)
+        full_size.append(simulate_on(replace(experiment, schedule=schedule), whole).result)
     tell(0.1)
     model = platform_model(platform, waves=waves is not None)
     build(model)

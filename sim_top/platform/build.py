@@ -75,11 +75,15 @@ def platform_model(platform: Platform, *, waves: bool = False, optimise: str = "
     )
     # The memories are told their rates when a simulation begins: one model serves all of them.
     paced = replace(platform, memory=replace(platform.memory, read_rate=_ONE, write_rate=_ONE))
+    blocks = ["ace_endpoint", "fred_switch"]
+    tree = platform.tree
+    if tree is not None and tree.ports("L1") != tree.ports("L2"):
+        blocks.append("fred_switch_2")
     return shell_model(
         component,
         plan,
         emission_key=repr(paced),
         optimise=optimise,
         waves=waves,
-        blocks=("ace_endpoint", "fred_switch"),
+        blocks=tuple(blocks),
     )

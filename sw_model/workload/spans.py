@@ -53,6 +53,15 @@ def split_for_group(topology: Topology, workload: Workload) -> Topology:
     group = workload.model_parallel_npus
     if not workload.mode.is_transformer or group is None:
         return topology
+    if _is_tree(topology):
+        if topology.npus % group:
+            raise InputError(
+                f"model_parallel_NPU_group must divide the {topology.npus} NPUs of the tree of "
+                f"switches, not {group}",
+                path=workload.path,
+                line=1,
+            )
+        return topology
     dims = []
     left = group
     for number, dim in enumerate(topology.dims, start=1):
@@ -107,12 +116,17 @@ def collectives_of(
             if communication.operation is None or communication.bytes == 0:
                 continue
             span = workload.span(index, part)
-            dims = tuple(
-                dim
-                for dim in span_dims(span, topology, workload.model_parallel_npus)
-                if topology.dims[dim].size > 1
-            )
-            if not dims:
+            groups: tuple[tuple[int, ...], ...] = ()
+            dims: tuple[int, ...] = ()
+            if _is_tree(topology):
+                groups = _groups(span, topology.npus, workload.model_parallel_npus or 1)
+            else:
+                dims = tuple(
+                    dim
+                    for dim in span_dims(span, topology, workload.model_parallel_npus)
+                    if topology.dims[dim].size > 1
+                )
+            if not dims and not groups:
                 continue
             out[index, part] = Collective(
                 operation=communication.operation,
@@ -120,9 +134,28 @@ def collectives_of(
                 data_type=data_type,
                 traffic_class="dp" if part is Pass.WEIGHT_GRADIENT else "mp",
                 dims=dims,
+                groups=groups,
                 name=f"{layer.name} {part.value}",
             )
     return out
+
+
+def _is_tree(topology: Topology) -> bool:
+    return topology.dims[0].tree is not None
+
+
+def _groups(span: Span, npus: int, tensor: int) -> tuple[tuple[int, ...], ...]:
+    """The groups of a span on a tree of switches, where groups need not end where switches do:
+    ``tensor`` consecutive NPUs share a layer, and those in the same place of each share data."""
+    everyone = range(npus)
+    sets: list[range] = []
+    if span in (Span.ALL, Span.FIRST):
+        sets = [everyone]
+    elif span is Span.INNER:
+        sets = [everyone[first : first + tensor] for first in range(0, npus, tensor)]
+    elif span is Span.OUTER:
+        sets = [everyone[place::tensor] for place in range(tensor)]
+    return tuple(tuple(ranks) for ranks in sets if len(ranks) > 1)
 
 
 def _inner_dims(topology: Topology, group: int) -> int:
