@@ -23,7 +23,8 @@ from sw_model.collective.plan import Operation
 from sw_model.endpoint.kinds import EndpointKind
 from sw_model.endpoint.state_machines import divide_machines
 from sw_model.errors import InputError
-from sw_model.replay.overlapped import OverlappedFabric, Waiting
+from sw_model.replay.lanes import Waiting
+from sw_model.replay.overlapped import OverlappedFabric
 from sw_model.replay.plans import Planned, TimedOp
 from sw_model.schedule.endpoints import (
     CHUNK_BYTES,

@@ -1,10 +1,8 @@
 """Our own semantics under a replay: any number of collectives and messages at once.
 
-An op holds its dim for its bytes, and its chunk goes on a latency later (docs/semantics.md). Every
-NPU has a lane in and a lane out of each dim. A collective's op takes both lanes of all its members,
-a message the sender's way out and the receiver's way in. Lanes are given in order; whoever waits
-for a lane keeps it from those behind, so that nothing starves, and nothing is held while it waits,
-so that nothing deadlocks.
+An op holds its dim for its bytes, and its chunk goes on a latency later (docs/semantics.md). A
+collective's op takes both lanes (`sw_model.replay.lanes`) of all its members, a message the
+sender's way out and the receiver's way in.
 
 The order over collectives is the system's policy (first in first out by default), within one the
 schedule's.
@@ -15,7 +13,6 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass
-from heapq import heappop, heappush
 from itertools import chain
 from math import lcm
 from pathlib import Path
@@ -23,11 +20,11 @@ from pathlib import Path
 from sw_model.astra.system import CollectivePolicy, SystemConfig
 from sw_model.collective.memory_traffic import NO_TRAFFIC, MemoryTraffic
 from sw_model.collective.plan import Collective, Operation
-from sw_model.engine import EventKernel
 from sw_model.replay.alone import Progress, alone
 from sw_model.replay.astra_fabric import custom_ns
 from sw_model.replay.fabric import DimTraffic, Done, Request
 from sw_model.replay.folding import Folding, GroupUse
+from sw_model.replay.lanes import Going, Lane, LaneQueues, Lanes, Order, Waiting
 from sw_model.replay.plans import Planned, Schedule, TimedOp, own_algorithms
 from sw_model.replay.shapes import (
     GroupShape,
@@ -41,24 +38,9 @@ from sw_model.schedule.outcome import choose
 from sw_model.schedule.single import Candidate, Instance
 from sw_model.topology import Topology
 
-__all__ = ["Going", "OverlappedFabric", "Waiting"]
+__all__ = ["OverlappedFabric"]
 
-Lane = tuple[int, int, bool]  # dim, colour, outwards
-Lanes = tuple[Lane, ...]
-Order = tuple[int, int, int, int]  # precedence, priority, time of entry, node
 _SECOND = 10**9  # ns
-
-
-@dataclass
-class Going:
-    """A collective or message under way."""
-
-    order: Order
-    colours_out: tuple[int, ...]
-    colours_in: tuple[int, ...]
-    left: int
-    done: Done
-    lanes: dict[int, Lanes]
 
 
 @dataclass(eq=False)
@@ -73,18 +55,7 @@ class _Alone:
     joined: bool = False
 
 
-@dataclass
-class Waiting:
-    """An op in the queue of its lanes. ``sent`` is called when it leaves them."""
-
-    going: Going
-    lanes: Lanes
-    chunk: tuple[TimedOp, ...]
-    position: int
-    sent: Done | None = None
-
-
-class OverlappedFabric:
+class OverlappedFabric(LaneQueues):
     """See the module.
 
     Parameters
@@ -109,7 +80,7 @@ class OverlappedFabric:
         pairs: set[tuple[int, int]],
     ) -> None:
         system.check_dims(len(topology.dims))
-        self.kernel = EventKernel()
+        super().__init__(len(topology.dims))
         self.topology, self.system, self.schedule = topology, system, schedule
         self.colour = folding.colour
         self.shapes: dict[tuple[int, ...], int] = {}
@@ -123,16 +94,8 @@ class OverlappedFabric:
         self.unit = lcm(1000 * _SECOND, *units)  # ticks in a second; a picosecond is whole
         self.ticks_per_ns = self.unit // _SECOND
         self.planned: dict[tuple[Operation, int, object, Path | None], Planned] = {}
-        self.queues: list[dict[Lanes, list[tuple[Order, int, int, Waiting]]]] = [
-            {} for _ in topology.dims
-        ]
-        self.taken: set[Lane] = set()
-        self.arrivals = 0
-        self.asked_at = -1
-        self.busy: dict[Lane, int] = {}
         self.sent: dict[tuple[int, int], int] = {}
         self.memory: dict[int, MemoryTraffic] = {}
-        self.users: dict[Lane, int] = {}  # collectives and messages under way
         self.by_themselves: dict[Lane, _Alone] = {}
 
     def _instance(self, operation: Operation, size: int, members: tuple[int, ...]) -> Instance:
@@ -266,10 +229,6 @@ class OverlappedFabric:
                     self._join(one)
         return free
 
-    def _leave(self, going: Going) -> None:
-        for lane in chain.from_iterable(going.lanes.values()):
-            self.users[lane] -= 1
-
     def _pile(self, going: Going) -> _Alone | None:
         """What a newcomer can be put behind: it has the same lanes to itself, and before what is
         last there leaves them none behind it can begin."""
@@ -361,10 +320,6 @@ class OverlappedFabric:
         """A message's op with what endpoints that are not ideal add; ``ends`` are colours."""
         return op
 
-    def _able(self, waiting: Waiting) -> bool:
-        """Whether the endpoints let an op begin whose lanes are free."""
-        return True
-
     def _count(self, colours: tuple[int, ...], moved: Iterable[tuple[int, int]]) -> None:
         for dim, size in moved:
             for colour in colours:
@@ -374,80 +329,6 @@ class OverlappedFabric:
         if moved != NO_TRAFFIC:
             for colour in colours:
                 self.memory[colour] = self.memory.get(colour, NO_TRAFFIC) + moved
-
-    def _arrive(
-        self, going: Going, chunk: tuple[TimedOp, ...], position: int, sent: Done | None = None
-    ) -> None:
-        op = chunk[position]
-        lanes = going.lanes.get(op.dim)
-        if lanes is None:
-            lanes = tuple((op.dim, colour, True) for colour in going.colours_out)
-            lanes += tuple((op.dim, colour, False) for colour in going.colours_in)
-            going.lanes[op.dim] = lanes
-        self.arrivals += 1
-        waiting = Waiting(going, lanes, chunk, position, sent)
-        queue = self.queues[op.dim].setdefault(lanes, [])
-        heappush(queue, (going.order, op.key, self.arrivals, waiting))
-        self._ask()
-
-    def _ask(self) -> None:
-        """Have what can start started, once everything of this instant has happened."""
-        if self.asked_at != self.kernel.now:
-            self.asked_at = self.kernel.now
-            self.kernel.decide(self.kernel.now, self._start)
-
-    def _start(self, _: object) -> None:
-        self.asked_at = -1
-        kept: set[Lane] = set()
-        able: list[tuple[int, Lanes]] = []
-        heads = [
-            (queue[0][:3], dim, lanes)
-            for dim, queues in enumerate(self.queues)
-            for lanes, queue in queues.items()
-        ]
-        if len(heads) > 1:
-            heads.sort()
-        for _, dim, lanes in heads:
-            free = self.taken.isdisjoint(lanes) and kept.isdisjoint(lanes)
-            if free and self._able(self.queues[dim][lanes][0][3]):
-                able.append((dim, lanes))
-            kept.update(lanes)
-        # No two of them share a lane; the inner dims start first.
-        if len(able) > 1:
-            able.sort(key=lambda start: start[0])
-        for dim, lanes in able:
-            queue = self.queues[dim][lanes]
-            waiting = heappop(queue)[3]
-            if not queue:
-                del self.queues[dim][lanes]
-            self._begin(waiting)
-
-    def _begin(self, waiting: Waiting) -> None:
-        op = waiting.chunk[waiting.position]
-        self.taken.update(waiting.lanes)
-        for lane in waiting.lanes:
-            self.busy[lane] = self.busy.get(lane, 0) + op.busy
-        self.kernel.after(op.busy, self._free, waiting)
-        if op.latency:
-            self.kernel.after(op.busy + op.latency, self._complete, waiting)
-
-    def _free(self, waiting: Waiting) -> None:
-        self.taken.difference_update(waiting.lanes)
-        if waiting.sent is not None:
-            waiting.sent()
-        if not waiting.chunk[waiting.position].latency:
-            self._complete(waiting)
-        self._ask()
-
-    def _complete(self, waiting: Waiting) -> None:
-        following = waiting.position + 1
-        if following < len(waiting.chunk):
-            self._arrive(waiting.going, waiting.chunk, following)
-            return
-        waiting.going.left -= 1
-        if waiting.going.left == 0:
-            self._leave(waiting.going)
-            waiting.going.done()
 
     def traffic(self) -> tuple[DimTraffic, ...]:
         """See `Fabric`."""
