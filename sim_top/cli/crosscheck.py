@@ -34,7 +34,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace, output: Output) -> bool:
     """Run and compare."""
     from sim_top.crosscheck import run_crosscheck
-    from sim_top.crosscheck.page import draw, page
 
     if arguments.page:
         check_file("--page", arguments.page, (".md",))
@@ -47,6 +46,8 @@ def run(arguments: argparse.Namespace, output: Output) -> bool:
     output.data = json_report.crosscheck_json(result)
     output.show(tables.crosscheck_table(result))
     if arguments.page:
+        from sim_top.crosscheck.page import draw, page
+
         path = arguments.page
         image = path.parent / "images" / f"{path.stem}.png"
         draw(result, image)
