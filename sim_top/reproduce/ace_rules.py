@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 
+from sim_top.reproduce import ace_sram
 from sim_top.reproduce.registry import Row, Table
 from sw_model.collective.memory_traffic import baseline_phase
 from sw_model.collective.plan import Algorithm, Operation
@@ -25,7 +26,7 @@ _BLOCKS = {
 
 def rows() -> list[Row]:
     """All figures."""
-    return [*_exact(), *_rates(), *_live(), *_blocks()]
+    return [*_exact(), *_rates(), *_live(), *ace_sram.rows(), *_blocks()]
 
 
 def _exact() -> list[Row]:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from fractions import Fraction
 from typing import Any
 
+from sim_top.reproduce import astra_resnet
 from sim_top.reproduce.registry import Row
 from sw_model.astra.collective import cut, run_collective
 from sw_model.astra.rounds import congested_ns
@@ -227,6 +228,7 @@ def _steps() -> list[Row]:
     )
     name = "GPipe of 4 stages, 8 micro-batches"
     out.append(Row(name, result.latest.finish, 7_540_500, _MEASURED, 0, "ns"))
+    out.append(astra_resnet.row(_network("r8@100")))
     return out
 
 
