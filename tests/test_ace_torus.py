@@ -21,8 +21,7 @@ pytestmark = pytest.mark.full
 _DIMS = (0, 1, 2)
 
 OVERHEAD = 4_017
-"""Cycles of an all-reduce of one element, as docs/ace.md says; nearly all are latency: eight hops of
-500 cycles with the grants of four ops, and those of the local ring."""
+"""Cycles of an all-reduce of one element, as docs/ace.md says; nearly all are latency."""
 
 
 @pytest.mark.parametrize("data_type", ["fp16", "int32"])
@@ -57,7 +56,7 @@ def test_the_bottleneck_is_as_full_as_memory_lets_it(memory_gb: int | None, leas
     platform = torus_platform(memory_gb=memory_gb)
     request = Collective(Operation.ALL_REDUCE, ELEMENTS, "fp16", dims=_DIMS)
     watched = watch(platform, request, chunks=CHUNKS)
-    assert least <= utilisation(platform, watched, 1) <= 1
+    assert least <= utilisation(platform, watched, 1) <= 1.001  # looked at every 64 cycles
     assert watched.issued.cycles == pytest.approx(model_cycles(platform), rel=0.01)
     for counters in watched.progress.counters:
         assert counters.memory_read_bytes == 2 * ELEMENTS

@@ -60,9 +60,9 @@ the 400 of a flit a cycle are 5/8. Burstier than a memory of that bandwidth."""
 _AMPLE, _SCARCE = 250, 128
 """GB/s of memory in each direction: more than the links need, and less."""
 
-SRAM_CHUNKS, CONTEXTS = (2, 4, 8, 12, 16), (1, 2, 4, 8, 16)
+SRAM_CHUNKS, CONTEXTS = (2, 4, 6, 8, 12, 16), (1, 2, 4, 8, 16)
 """The engines of the design space: chunks at each position of the SRAM, and FSM contexts."""
-CONFIRMED = tuple((chunks, contexts) for contexts in (4, 16) for chunks in (2, 4, 16))
+CONFIRMED = (*((chunks, 16) for chunks in SRAM_CHUNKS), (8, 4))
 """Those that run on the RTL too. The SRAM of the RTL is that of 16 chunks, of which a plan uses
 its part; its contexts are as many as are said."""
 

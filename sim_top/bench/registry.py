@@ -77,8 +77,7 @@ GROUPS = (
             "ace.command_overhead",
             *(
                 f"ace.design.chunks_{chunks}.contexts_{contexts}{model}"
-                for contexts in (4, 16)
-                for chunks in (2, 4, 16)
+                for chunks, contexts in (*((n, 16) for n in (2, 4, 6, 8, 12, 16)), (8, 4))
                 for model in ("", ".tlm")
             ),
         ),
