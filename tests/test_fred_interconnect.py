@@ -128,3 +128,9 @@ def test_on_verilator():
 @pytest.mark.parametrize("ports", [3, 5, 6, 7, 8, 11, 12, 16])
 def test_flow_sets_of_many_sizes(ports, copies, simulator):
     run(ports, copies, 400, simulator=simulator, adder_depth=3)
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("ports", [33, 64])
+def test_the_largest_sizes(ports):
+    run(ports, 2, 20, data_types=frozenset({DataType.INT32}))
