@@ -14,6 +14,7 @@ from sim_top.cosim.memory_map import Regions
 from sim_top.cosim.outcome import Job, Outcome, Training, load, save
 from sim_top.cosim.verify import compare
 from sim_top.platform.build import platform_model
+from sim_top.platform.limits import check_rtl
 from sim_top.simulator import Model, build, run_cocotb
 from sim_top.simulator.cache import build_root
 from sw_model.collective.plan import Collective
@@ -57,7 +58,8 @@ def run_cosim(
     Raises
     ------
     InputError
-        where the workload does not fit the platform
+        where the workload does not fit the platform, the RTL cannot be that platform, or the
+        simulator is missing
     DeadlockError
         where nothing moves any more on one of the two, naming who waits for what
     """
@@ -73,6 +75,7 @@ def run_cosim(
 
     collectives = collectives_of(small, platform.topology, settings.data_type)
     check_memory(platform, list(collectives.values()) * settings.iterations)
+    check_rtl(platform)
     # A tree of switches is modelled packet by packet: too many at full size.
     whole = workload if platform.tree is None else small
     full_size = []

@@ -1,0 +1,37 @@
+"""What the RTL cannot be, found out before anything runs or is built."""
+
+from __future__ import annotations
+
+from sim_top.platform.parameters import engine_parameters
+from sim_top.simulator.toolchain import BuildError, verilator_version
+from sw_model.errors import InputError
+from sw_model.fred.construction import check_size
+from sw_model.platform import Platform
+from sw_model.topology import DimKind
+
+__all__ = ["check_rtl"]
+
+
+def check_rtl(platform: Platform) -> None:
+    """Refuse a platform that the RTL or the simulator cannot be.
+
+    Raises
+    ------
+    InputError
+        where a switch has too many ports or copies, the engine cannot be built, or the simulator is
+        missing.
+    """
+    for number, dim in enumerate(platform.topology.dims, start=1):
+        if dim.kind is DimKind.FRED and dim.tree is None and dim.size > 1:
+            try:
+                check_size(dim.size, dim.middle_copies)
+            except ValueError as error:
+                raise InputError(f"the FRED switches of dim {number}: {error}") from None
+    try:
+        engine_parameters(platform)
+    except ValueError as error:
+        raise InputError(f"the engines: {error}") from None
+    try:
+        verilator_version()
+    except BuildError as error:
+        raise InputError(str(error)) from None

