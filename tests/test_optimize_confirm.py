@@ -256,8 +256,8 @@ def test_divisions_that_cannot_be():
     divided = DividedModel(model=MODEL, machine=MACHINE, batch=16)
     for wanted, message in (
         ((3, 1, 1), "tensor x pipeline must divide the 16 NPUs of the network, not 3 x 1"),
-        ((1, 1, 2), "--microbatches must divide the batch of 1, not 2"),
-        ((8, 1, 1), "--tp must be at most the 4 attention heads of four layers, not 8"),
+        ((1, 1, 2), "microbatches must divide what each of 16 replicas has of the batch, 1, not 2"),
+        ((8, 1, 1), "tensor must be at most the 4 attention heads of four layers, not 8"),
     ):
         with pytest.raises(InputError) as caught:
             fixed_division(divided, dims, *wanted)

@@ -8,7 +8,7 @@ from math import prod
 from pathlib import Path
 from statistics import geometric_mean, mean
 
-from sim_top.reproduce import themis_training
+from sim_top.reproduce import themis_chunks, themis_training
 from sim_top.reproduce.registry import Row
 from sw_model.collective.cost import algorithms_of
 from sw_model.collective.plan import Collective, Operation
@@ -76,6 +76,7 @@ def rows(progress: Callable[[float], object]) -> list[Row]:
                 )
             )
     out += _small_cases()
+    out += themis_chunks.rows()
     for number, (chunks, goal) in enumerate(((64, 99.7), (16, 99.5), (8, 97.5))):
         shares = []
         for name in NETWORKS:

@@ -24,7 +24,7 @@ from sw_model.schedule.execution import Intra
 from sw_model.schedule.phases import build_phases
 from sw_model.schedule.single import Candidate, Instance
 
-__all__ = ["Start", "Ways", "given_start", "made_starts"]
+__all__ = ["Start", "Ways", "equal_pieces", "given_start", "made_starts"]
 
 _SEED = 1
 _ORDERS = 600
@@ -149,6 +149,23 @@ def made_starts(ways: Ways, instance: Instance, chunks: int) -> list[Start]:
                     ones = [[1.0] * len(ways.phases[number]) for number in pieces[0]]
                     starts.append((*pieces, ones))
     return starts
+
+
+def equal_pieces(instance: Instance, chunks: int) -> Candidate:
+    """The linear program's shares alone: each in equal pieces that follow each other evenly, the
+    smallest op first."""
+    ways = Ways(instance)
+    grains = -(-instance.payload.extent // instance.grain)
+    columns = instance.bound.columns[:chunks]
+    extents, phases = [], []
+    left = instance.payload.extent
+    for number, size in zip(*_pieces(ways, columns, chunks, grains, 0, False), strict=True):
+        extent = min(left, size * instance.grain)
+        left -= extent
+        if extent:
+            extents.append(extent)
+            phases.append(ways.phases[number])
+    return Candidate(tuple(extents), tuple(phases), Intra.SCF, origin="linear program")
 
 
 def _optima(instance: Instance, chunks: int) -> list[tuple[Column, ...]]:
