@@ -350,4 +350,6 @@ def test_an_unsafe_scheduler_is_found(monkeypatch, part, old, new):
 def test_an_unfair_scheduler_is_found(channels, configurations, depth, old, new):
     faulty = scheduler(channels, module=mutant("rtl.fred.scheduler", old, new))
     with pytest.raises(ProofError, match=r"^fails: "):
-        prove(SchedulerIsFair(faulty, configurations), mode="bmc", depth=depth)
+        prove(
+            SchedulerIsFair(faulty, configurations), mode="bmc", depth=depth, timeout_seconds=1800
+        )
