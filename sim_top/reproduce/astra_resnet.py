@@ -12,7 +12,7 @@ from sw_model.astra.system import SystemConfig
 from sw_model.chakra.from_layers import trace_of_layers
 from sw_model.chakra.graph import build_graph
 from sw_model.chakra.workload import assemble
-from sw_model.replay.run import replay_trace
+from sw_model.replay.run import Semantics, replay_trace
 from sw_model.topology import Topology
 from sw_model.workload.astra_text import parse
 
@@ -64,10 +64,12 @@ def row(network: Topology) -> Row:
     """Computing in an iteration; the first layer needs no gradient of its input."""
     made = trace_of_layers(parse(text()), network, iterations=1)
     graphs = [build_graph(made.trace)] * network.npus
-    found = replay_trace(assemble("resnet50", graphs, made.topology), SystemConfig())
+    found = replay_trace(
+        assemble("resnet50", graphs, made.topology), SystemConfig(), semantics=Semantics.ASTRA_SIM
+    )
     return Row(
         "ResNet-50 as 1.0 text: computing of an iteration",
-        found.ns(found.latest.compute),
+        found.latest.compute,
         1_082_450,
         "released with ASTRA-sim 1.0: the sum of its times",
         0,
