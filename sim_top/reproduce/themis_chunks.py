@@ -9,6 +9,7 @@ chunks took is not known: a share of 1 in the mean, of 3 on one network, is left
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from statistics import mean
 
 from sim_top.reproduce.registry import Row
@@ -26,7 +27,9 @@ _PROGRAM = "derived: a linear program's shares in equal pieces; it has many opti
 _GREEDY = "derived: the better of a linear program's shares and a greedy choice"
 _SEARCH = "derived: a local search"
 _CLOSE = 0.05
-#: Chunks, whether the worst network in place of the mean, share of the bound, by whom.
+#: Chunks, whether the worst network in place of the mean, share of the bound, tolerance.
+_PIECES = ((64, False, 98.8, 1), (64, True, 92.6, 2), (8, False, 87.0, 3))
+#: The same, and by whom.
 _FLOORS = (
     (64, False, 99.7, _GREEDY, 0.0),
     (64, True, 98.4, _GREEDY, 0.0),
@@ -57,20 +60,19 @@ def rows() -> list[Row]:
     full = [100 * float(i.ideal_seconds / i.bound_seconds) for i in _instances()]
     what = "utilisation at the linear program's bound, worst network"
     out.append(Row(what, min(full), 100, "derived: the program", 1e-6, "%"))
-    for chunks, worst, figure, near in ((64, 0, 98.8, 1), (64, 1, 92.6, 2), (8, 0, 87.0, 3)):
-        shares = _shares(lambda instance, chunks=chunks: equal_pieces(instance, chunks))
-        what = f"a linear program's shares, {chunks} chunks, SCF: {_label(bool(worst))}"
-        ours = min(shares) if worst else mean(shares)
-        out.append(Row(what, ours, figure, _PROGRAM, near, "%"))
-    found = {
-        chunks: _shares(lambda instance, chunks=chunks: balance(instance, chunks=chunks))
-        for chunks in (64, 16, 8, 4)
-    }
-    for chunks, lowest, figure, who, near in _FLOORS:
-        ours = min(found[chunks]) if lowest else mean(found[chunks])
-        what = f"balanced, at most {chunks} chunks: {_label(lowest)}"
-        out.append(Row(what, ours, figure, who, near, "%", at_least=True))
+    cut = {chunks: _shares(partial(equal_pieces, chunks=chunks)) for chunks in (64, 8)}
+    for chunks, worst, figure, near in _PIECES:
+        what = f"a linear program's shares, {chunks} chunks, SCF: {_label(worst)}"
+        out.append(Row(what, _of(cut[chunks], worst), figure, _PROGRAM, near, "%"))
+    found = {chunks: _shares(partial(balance, chunks=chunks)) for chunks in (64, 16, 8, 4)}
+    for chunks, worst, figure, who, near in _FLOORS:
+        what = f"balanced, at most {chunks} chunks: {_label(worst)}"
+        out.append(Row(what, _of(found[chunks], worst), figure, who, near, "%", at_least=True))
     return out
+
+
+def _of(shares: list[float], worst: bool) -> float:
+    return min(shares) if worst else mean(shares)
 
 
 def _label(worst: bool) -> str:
