@@ -28,7 +28,7 @@ _GREEDY = "derived: the better of a linear program's shares and a greedy choice"
 _SEARCH = "derived: a local search"
 _CLOSE = 0.05
 #: Chunks, whether the worst network in place of the mean, share of the bound, tolerance.
-_PIECES = ((64, False, 98.8, 1), (64, True, 92.6, 2), (8, False, 87.0, 3))
+_PIECES = ((64, False, 98.8, 1.0), (64, True, 92.6, 2.0), (8, False, 87.0, 3.0))
 #: The same, and by whom.
 _FLOORS = (
     (64, False, 99.7, _GREEDY, 0.0),
