@@ -116,7 +116,7 @@ def test_the_tlm_keeps_the_memory_of_the_rtl(read: Fraction, write: Fraction) ->
     """Through loads, descriptors that slip in between them, and stores: cycle for cycle, but for
     the banks of the SRAM on which many chunks meet (a few cycles of the last)."""
     where = platform(Fraction(read), Fraction(write))
-    sizes = ((AR, 1), (AR, 700), (RS, 4096), (AG, 2048), (AR, 16384))
+    sizes = ((AR, 1), (AR, 700), (RS, 4096), (AG, 3072), (AR, 16384))
     collectives = tuple(Collective(o, elements, dims=(0,)) for o, elements in sizes)
     schedule = ScheduleOptions("baseline", "fifo", 16)
     cases = check_case(Case(Setting("paced", where, schedule), collectives))

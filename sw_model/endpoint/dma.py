@@ -77,14 +77,18 @@ class TxDma:
             follow = self.port.load(record.flits, self._end, record)
         else:
             self.kernel.at(follow, self._end, record)
-        self.kernel.decide(follow, self._next)
+        if follow == now + 1:
+            self._over(None)
+        else:
+            self.kernel.decide(follow - 1, self._over)
 
-    def _next(self, _: Any) -> None:
+    def _over(self, _: Any) -> None:
+        """The last request is made in this cycle: the record leaves the queue."""
         self._queue.popleft()
         self.room += 1
         self.command.made_room(Unit.LOAD)
         if self._queue:
-            self._begin(None)
+            self.kernel.decide(self.kernel.now + 1, self._begin)
 
     def _end(self, record: Record) -> None:
         self._flying -= 1
@@ -170,7 +174,10 @@ class RxDma:
         kernel, timing = self.kernel, self.timing
         last, given = self._stream(record.flits)
         self._flying += 1
-        kernel.decide(last + 1, self._next)
+        if last == kernel.now:
+            self._over(None)
+        else:
+            kernel.decide(last, self._over)
         if record.final:
             kernel.at(last + 1, self._release, record)
         acknowledged = given + self.write_latency
@@ -210,12 +217,13 @@ class RxDma:
         left += times
         return last, times[-1]
 
-    def _next(self, _: Any) -> None:
+    def _over(self, _: Any) -> None:
+        """The last flit is read in this cycle: the record leaves the queue."""
         self._queue.popleft()
         self.room += 1
         self.command.made_room(Unit.STORE)
         if self._queue:
-            self._begin(None)
+            self.kernel.decide(self.kernel.now + 1, self._begin)
 
     def _release(self, record: Record) -> None:
         self.scoreboard.release(record.buffer)
