@@ -145,9 +145,7 @@ class Collective:
         ranks = [rank for group in self.groups for rank in group]
         ascending = all(list(group) == sorted(group) for group in self.groups)
         if len(set(ranks)) != len(ranks) or not ascending or min(ranks, default=0) < 0:
-            raise ValueError(
-                f"groups must be ascending ranks, and share none, not {self.groups!r}"
-            )
+            raise ValueError(f"groups must be ascending ranks, and share none, not {self.groups!r}")
         if len({len(group) for group in self.groups}) > 1 or len(self.groups[0]) < 2:
             raise ValueError(
                 f"groups must have one size, of 2 or more, not "
