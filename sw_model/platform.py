@@ -111,7 +111,7 @@ class EngineParameters:
         Partition(8, 64),
         Partition(8, 256),
     )
-    sram_banks: int = 16
+    sram_banks: int = 32
     packet_bytes: int = 4096
     program_steps: int = 256
     queue_depth: int = 8

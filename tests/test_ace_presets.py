@@ -75,7 +75,7 @@ def test_unknown_names_and_changes_out_of_range_are_refused() -> None:
     for change, text in (
         ({"flit_bytes": 192}, r"^flit_bytes must be "),
         ({"contexts": 17}, r"^contexts must be a power of two, not 17$"),
-        ({"sram_flits": 2**21}, r"^sram_flits must be a multiple of 16 banks of at most 2\*\*20, "),
+        ({"sram_flits": 2**21}, r"^sram_flits must be a multiple of 32 banks of at most 2\*\*20, "),
         ({"buffers": 257}, r"^buffers must be in 1\.\.256, not 257$"),
         ({"dims": ()}, r"^dims must be 1 to 15 dims, not 0$"),
     ):

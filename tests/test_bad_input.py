@@ -75,7 +75,7 @@ def refuse(tmp_path, monkeypatch, capsys):
         ),
         (
             "partitions: [{buffers: 1, flits: 1048576}, {buffers: 1, flits: 1}]",
-            "engine.partitions must have at most 2**20 flits in all, in whole rows of 16 banks, "
+            "engine.partitions must have at most 2**20 flits in all, in whole rows of 32 banks, "
             "not 1048577",
         ),
     ],

@@ -13,7 +13,7 @@ _SIM: dict[str, Any] = {
     "flit_bytes": 16,
     "sram_flits": 5120,
     "buffers": 32,
-    "sram_banks": 16,
+    "sram_banks": 32,
     "contexts": 4,
     "packet_bytes": 4096,
     "program_steps": 256,
