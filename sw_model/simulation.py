@@ -8,9 +8,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import prod
 
-from sw_model.collective.plan import Operation
+from sw_model.collective.plan import Collective, Operation
 from sw_model.collective.traffic import default_algorithm
 from sw_model.endpoint.dim_engine import DimEngine, Op
+from sw_model.errors import InputError
 from sw_model.experiment import Experiment
 from sw_model.fabric.backend import TlmBackend
 from sw_model.fabric.counters import RankCounters
@@ -27,6 +28,8 @@ from sw_model.workload.layers import Workload
 from sw_model.workload.spans import collectives_of
 
 __all__ = ["TlmRun", "dim_results", "run_result", "simulate", "simulate_on"]
+
+_MOST_PACKETS = 1_000_000
 
 
 @dataclass(frozen=True)
@@ -76,12 +79,15 @@ def simulate_on(
     Raises
     ------
     InputError
-        where the platform cannot be the network, or a payload is no whole number of elements
+        where the platform cannot be the network, a payload is no whole number of elements, or the
+        packets on a tree of switches are too many
     DeadlockError
         where nothing can happen any more
     """
     platform = experiment.platform()
     settings = experiment.workload
+    collectives = collectives_of(workload, platform.topology, settings.data_type)
+    _check_packets(platform, list(collectives.values()) * settings.iterations)
     activity: list[DimBar] = []
     places: dict[int, int] = {}
 
@@ -91,12 +97,7 @@ def simulate_on(
             activity.append(DimBar(dim, op.start, engine.kernel.now))
 
     backend = TlmBackend(
-        book
-        or PlanBook(
-            platform,
-            experiment.schedule,
-            collectives=collectives_of(workload, platform.topology, settings.data_type).values(),
-        ),
+        book or PlanBook(platform, experiment.schedule, collectives=collectives.values()),
         folding=Folding.NONE if settings.variation else folding,
         on_op_end=op_ended,
     )
@@ -128,6 +129,20 @@ def simulate_on(
         activity=activity,
     )
     return TlmRun(result, backend)
+
+
+def _check_packets(platform: Platform, collectives: Sequence[Collective]) -> None:
+    """Refuse what a tree of switches, modelled packet by packet, would take an hour for."""
+    if platform.tree is None:
+        return
+    size, npus = platform.engine.packet_bytes, platform.topology.npus
+    packets = npus * sum(-(-c.elements * c.element_bytes // size) for c in collectives)
+    if packets > _MOST_PACKETS:
+        raise InputError(
+            f"a tree of FRED switches is modelled packet by packet, and the NPUs send {packets:,} "
+            f"packets, more than {_MOST_PACKETS:,}: run a smaller workload, or a part of the "
+            f"payload with `antiphon cosim`"
+        )
 
 
 def run_result(

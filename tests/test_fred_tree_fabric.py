@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from sim_top import cli
 from sim_top.cosim.run import check_memory
 from sim_top.crosscheck.matrix import Case, Setting
 from sim_top.crosscheck.run import check_case
@@ -192,3 +193,15 @@ def test_the_wafer_against_the_rtl() -> None:
         ),
     ]
     agree(platform(), requests, exact=(0,))
+
+
+def test_too_many_packets_are_refused_before_they_are_simulated(capsys) -> None:
+    """At full size the example sends tens of millions; its command is `cosim`."""
+    assert cli.main(["run", str(EXAMPLES / "wafer.yaml")]) == 2
+    said = capsys.readouterr().err
+    assert re.search(
+        r"a tree of FRED switches is modelled packet by packet, and the NPUs send [0-9,]{9,} "
+        r"packets, more than 1,000,000: run a smaller workload, or a part of the payload with "
+        r"`antiphon cosim`\n$",
+        said,
+    )
