@@ -10,7 +10,6 @@ from functools import partial
 
 import pytest
 
-from rtl.common.packet import DataType, Operator
 from rtl.fred.switch import FredSwitch
 from sim_top.simulator import run_cocotb, simulate
 from sim_top.simulator.model import Model
@@ -19,18 +18,9 @@ from sim_top.synth.macros import Macro
 from sim_top.synth.netlist import mapped, memory_models
 from sw_model.errors import InputError
 from tests.test_ace_ring import WORK, ring_model
+from tests.test_fred_switch import GOOD
 
-_SWITCH = {
-    "middle_copies": 2,
-    "flit_bytes": 16,
-    "packet_bytes": 64,
-    "data_types": frozenset({DataType.FP16, DataType.INT32}),
-    "operators": frozenset({Operator.SUM}),
-    "adder_depth": 2,
-    "configurations": 5,
-    "input_depth": 24,
-    "output_credits": 40,
-}
+_SWITCH = {key: value for key, value in GOOD.items() if key != "ports"} | {"middle_copies": 2}
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -23,7 +23,7 @@ from sw_model.endpoint.link import LINK_TIMING, RateGate
 from sw_model.fred.configuration import Configuration, Flow
 from sw_model.fred.timing import FRED_TIMING, FredTiming
 
-__all__ = ["ArrivingPacket", "Departure", "PacketSwitch"]
+__all__ = ["ArrivingPacket", "Departure", "PacketCredits", "PacketSwitch"]
 
 Cycles = NDArray[np.int64]
 
@@ -132,8 +132,8 @@ class _Input:
         self.taken.append(start)
 
 
-class _Credits:
-    """Credits of one channel of one output, as the scheduler sees them."""
+class PacketCredits:
+    """Credits of one channel of one output, as its switch sees them."""
 
     def __init__(self, credits: int) -> None:
         self.available = credits
@@ -213,7 +213,7 @@ class PacketSwitch:
         self._paced = rate != 1
         self._gates = [RateGate(rate) for _ in ports]
         self._delay = [credit_delay(port) for port in ports]
-        self._credits = [[_Credits(credits[c]) for _ in ports] for c in channels]
+        self._credits = [[PacketCredits(credits[c]) for _ in ports] for c in channels]
         self._ends = [0 for _ in ports]  # cycle of the last flit of an input's last packet
         self._active: int | None = None
         self._wake: list[int] = []

@@ -21,6 +21,7 @@ from sw_model.endpoint.programs import Send
 from sw_model.engine import EventKernel
 from sw_model.fabric.constants import FabricConstants
 from sw_model.fabric.fred_entrance import Entrance, Packet, one_by_one
+from sw_model.fabric.fred_packets import PacketCredits
 from sw_model.fred.configuration import Flow
 from sw_model.fred.table import CLASS_CODES
 from sw_model.fred.tree.table import TreeTable
@@ -87,39 +88,6 @@ def _flows(table: TreeTable, switch: tuple[str, int]) -> list[dict[int, Flow]]:
     ]
 
 
-class _Credits:
-    """Credits of an output, as its switch sees them."""
-
-    def __init__(self, credits: int) -> None:
-        self.available = credits
-        self.coming: deque[Cycles] = deque()  # cycles from which each is there
-        self.reserved: deque[tuple[int, int]] = deque()  # (cycle from which they are gone, flits)
-
-    def count(self, cycle: int) -> int:
-        """Credits there in ``cycle``; cycles must not go back."""
-        while self.coming:
-            there = int(np.searchsorted(self.coming[0], cycle, side="right"))
-            self.available += there
-            if there < len(self.coming[0]):
-                self.coming[0] = self.coming[0][there:]
-                break
-            self.coming.popleft()
-        while self.reserved and self.reserved[0][0] <= cycle:
-            self.available -= self.reserved.popleft()[1]
-        return self.available
-
-    def when(self, flits: int, cycle: int) -> int:
-        """The first cycle in which ``flits`` are there, if no more are reserved."""
-        lacking = flits - self.count(cycle) + sum(reserved for _, reserved in self.reserved)
-        if lacking <= 0:
-            return cycle
-        for cycles in self.coming:
-            if lacking <= len(cycles):
-                return int(cycles[lacking - 1])
-            lacking -= len(cycles)
-        return NEVER
-
-
 class _Switch:
     """One switch.
 
@@ -136,7 +104,7 @@ class _Switch:
         self.timing = fabric.constants.fred
         self.interconnect = self.timing.interconnect(ports)
         self.inputs = [Entrance(self.timing) for _ in range(ports)]
-        self.credits = [_Credits(fabric.buffer_flits) for _ in range(ports)]
+        self.credits = [PacketCredits(fabric.buffer_flits) for _ in range(ports)]
         self.outputs: list[Any] = [None] * ports
         self.sources: list[Any] = [None] * ports
         self._flows = flows
