@@ -23,7 +23,7 @@ from sw_model.endpoint.link import LINK_TIMING, RateGate
 from sw_model.fred.configuration import Configuration, Flow
 from sw_model.fred.timing import FRED_TIMING, FredTiming
 
-__all__ = ["ArrivingPacket", "Departure", "PacketCredits", "PacketSwitch"]
+__all__ = ["ArrivingPacket", "Departure", "PacketCredits", "PacketSwitch", "paced"]
 
 Cycles = NDArray[np.int64]
 
@@ -361,7 +361,7 @@ class PacketSwitch:
         ready[0] = max(ready[0], cycle + timing.go)
         gone = _one_by_one(ready)
         if self._paced:
-            gone = self._pace(gone, flow)
+            gone = paced(gone, [self._gates[port] for port in flow.outputs])
         wire = gone + timing.interconnect(self.ports)
         self.departures.append(
             Departure(packet.configuration, packet.order, channel, flow.outputs, wire)
@@ -377,17 +377,18 @@ class PacketSwitch:
             self._advance(entrance)
         heapq.heappush(self._wake, last)
 
-    def _pace(self, gone: Cycles, flow: Flow) -> Cycles:
-        """The same flits at the rate of all outputs of the flow."""
-        gates = [self._gates[port] for port in flow.outputs]
-        paced = gone.copy()
-        for k in range(len(paced)):
-            ready = int(paced[k]) if k == 0 else max(int(paced[k]), int(paced[k - 1]) + 1)
-            leaves = max(gate.departure(ready, 0) for gate in gates)
-            for gate in gates:
-                gate.depart(leaves)
-            paced[k] = leaves
-        return paced
+
+def paced(gone: Cycles, gates: Sequence[RateGate]) -> Cycles:
+    """When flits leave that are ready in the cycles ``gone``, in order, at the rate of all of
+    ``gates``."""
+    out = gone.copy()
+    for k in range(len(out)):
+        ready = int(out[k]) if k == 0 else max(int(out[k]), int(out[k - 1]) + 1)
+        leaves = max(gate.departure(ready, 0) for gate in gates)
+        for gate in gates:
+            gate.depart(leaves)
+        out[k] = leaves
+    return out
 
 
 def _one_by_one(ready: Cycles) -> Cycles:

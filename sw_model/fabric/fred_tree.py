@@ -21,7 +21,7 @@ from sw_model.endpoint.programs import Send
 from sw_model.engine import EventKernel
 from sw_model.fabric.constants import FabricConstants
 from sw_model.fabric.fred_entrance import Entrance, Packet, one_by_one
-from sw_model.fabric.fred_packets import PacketCredits
+from sw_model.fabric.fred_packets import PacketCredits, paced
 from sw_model.fred.configuration import Flow
 from sw_model.fred.table import CLASS_CODES
 from sw_model.fred.tree.table import TreeTable
@@ -202,7 +202,7 @@ class _Switch:
         ready[0] = max(ready[0], cycle + timing.go)
         gone = one_by_one(ready)
         if self.fabric.link.rate != 1:
-            gone = self._paced(gone, flow)
+            gone = paced(gone, [self._gates[port] for port in flow.outputs])
         wire = gone + self.interconnect
         last = int(gone[-1])
         for port, entrance in zip(flow.inputs, inputs, strict=True):
@@ -214,18 +214,6 @@ class _Switch:
         for port in flow.inputs:
             self._advance(port)
         self.look(last)
-
-    def _paced(self, gone: Cycles, flow: Flow) -> Cycles:
-        """The same flits at the rate of all outputs of the flow."""
-        gates = [self._gates[port] for port in flow.outputs]
-        paced = gone.copy()
-        for k in range(len(paced)):
-            ready = int(paced[k]) if k == 0 else max(int(paced[k]), int(paced[k - 1]) + 1)
-            leaves = max(gate.departure(ready, 0) for gate in gates)
-            for gate in gates:
-                gate.depart(leaves)
-            paced[k] = leaves
-        return paced
 
     def credited(self, port: int, cycles: Cycles) -> None:
         """Credits of an output that will be there from these cycles on."""
