@@ -29,7 +29,6 @@ from sim_top.emission.companions import constraints, instantiation
 from sim_top.emission.portable import portable
 from sim_top.emission.ports import field_ports
 from sim_top.platform.component import PlatformComponent
-from sim_top.platform.parameters import DATA_TYPES, OPERATORS
 from sim_top.registers import c_header
 from sw_model.endpoint.timing import ACE_TIMING
 from sw_model.errors import InputError, nearest
@@ -129,7 +128,10 @@ def _platform(settings: Settings) -> wiring.Component:
     return PlatformComponent(Platform.from_topology(Topology(dims)))
 
 
-_ARITHMETIC: Settings = {"data_types": DATA_TYPES, "operators": OPERATORS}
+_ARITHMETIC: Settings = {
+    "data_types": (DataType.FP16, DataType.INT32),
+    "operators": (Operator.SUM,),
+}
 _ACE_SIM: Settings = {
     **_ARITHMETIC,
     **PRESETS["sim"],

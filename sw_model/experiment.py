@@ -21,6 +21,8 @@ from sw_model.endpoint.presets import ENGINE_PRESETS
 from sw_model.errors import InputError
 from sw_model.network import NETWORK, check_ranks, read_network, topology_at
 from sw_model.platform import (
+    DATA_TYPES,
+    OPERATORS,
     TRAFFIC_CLASSES,
     EngineParameters,
     MemoryParameters,
@@ -127,6 +129,8 @@ class Experiment:
         if self.workload.priorities and not engine.classes:
             wanted = tuple(one.value for one in self.workload.priorities)
             engine = self._with_classes(wanted)
+        types = {*engine.data_types, self.workload.data_type}
+        engine = replace(engine, data_types=tuple(name for name in DATA_TYPES if name in types))
         try:
             return Platform.from_topology(
                 self.network, clock_hz=self.clock_hz, engine=engine, memory=self.memory
@@ -218,6 +222,16 @@ _ENGINE = Record(
         Key("packet_bytes", Quantity(parse_size, "4KiB"), "largest payload of a packet"),
         Key("program_steps", Whole(1), "steps that a program memory holds"),
         Key("queue_depth", Whole(1), "records in front of each unit"),
+        Key(
+            "data_types",
+            ListOf(Choice({name: name for name in DATA_TYPES})),
+            "what reduction units add, beside the workload's own data type",
+        ),
+        Key(
+            "operators",
+            ListOf(Choice({name: name for name in OPERATORS})),
+            "what reduction units do with them",
+        ),
     ),
 )
 _MEMORY = Record(

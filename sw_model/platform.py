@@ -9,6 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 
+from sw_model.collective.numerics import OPERATORS
+from sw_model.collective.plan import ELEMENT_BYTES, Collective
 from sw_model.endpoint.link import minimum_credits
 from sw_model.errors import InputError
 from sw_model.fred.timing import FRED_TIMING
@@ -16,6 +18,8 @@ from sw_model.fred.tree.shape import TreePorts
 from sw_model.topology import Dim, DimKind, Topology
 
 __all__ = [
+    "DATA_TYPES",
+    "OPERATORS",
     "TRAFFIC_CLASSES",
     "EngineParameters",
     "LinkParameters",
@@ -34,6 +38,9 @@ MOST_LINKS = 7
 
 TRAFFIC_CLASSES = ("mp", "pp", "dp")
 """Of data, in falling priority."""
+
+DATA_TYPES = tuple(ELEMENT_BYTES)
+"""Of elements; the order is that of the RTL's codes."""
 
 _SRAM_FLITS = 1 << 20  # what an SRAM address of the RTL reaches
 
@@ -96,6 +103,8 @@ class EngineParameters:
         class, 1 to 4096
     queue_depth : records of a class that wait in front of each unit, 1 to 64: the buffers' uses are
         counted modulo 256, and few enough of them may be under way that no two look alike
+    data_types, operators : what the reduction units of engines and switches can do: some of
+        ``DATA_TYPES``, some of ``OPERATORS``
 
     Raises
     ------
@@ -116,8 +125,17 @@ class EngineParameters:
     program_steps: int = 256
     queue_depth: int = 8
     classes: tuple[str, ...] = ()
+    data_types: tuple[str, ...] = ("fp16", "int32")
+    operators: tuple[str, ...] = ("sum",)
 
     def __post_init__(self) -> None:
+        for name, known in (("data_types", DATA_TYPES), ("operators", OPERATORS)):
+            given = getattr(self, name)
+            if not given or list(given) != [value for value in known if value in given]:
+                raise ValueError(
+                    f"{name} must be one or more of {', '.join(known)} in this order, "
+                    f"not {', '.join(given) or 'none'}"
+                )
         if list(self.classes) != [name for name in TRAFFIC_CLASSES if name in self.classes]:
             raise ValueError(
                 f"classes must be some of {', '.join(TRAFFIC_CLASSES)} in this order, "
@@ -179,6 +197,23 @@ class EngineParameters:
                 f"not {', '.join(self.classes)} alone"
             )
         return self.classes.index(traffic_class)
+
+    def check_arithmetic(self, collective: Collective) -> None:
+        """Refuse a collective whose elements the reduction units cannot reduce.
+
+        Raises
+        ------
+        InputError
+            names the parameter that must have its data type or its operator.
+        """
+        for name in ("data_type", "operator"):
+            known, wanted = getattr(self, name + "s"), getattr(collective, name)
+            if wanted not in known:
+                raise InputError(
+                    f"engine.{name}s must have {wanted!r}, which "
+                    f"{collective.name or collective.operation.value} needs, not "
+                    f"{', '.join(known)} alone"
+                )
 
     @property
     def chunk_flits(self) -> int:

@@ -4,21 +4,25 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from itertools import product
 
+import ml_dtypes
 import numpy as np
 import pytest
 
 from sim_top import cli
 from sim_top.cosim.memory_map import MemoryMap, Region, payload
-from sim_top.cosim.outcome import Issued
+from sim_top.cosim.outcome import Issued, Job, SingleCollectives
 from sim_top.cosim.verify import counter_differences, expected_results, first_difference
 from sim_top.crosscheck import Case, matrix
 from sim_top.crosscheck.page import draw, page
 from sim_top.crosscheck.run import check_case
+from sw_model.collective.numerics import ELEMENT_TYPES
 from sw_model.collective.plan import Collective, Operation
 from sw_model.endpoint.counters import DimCounters, RankCounters, difference
 from sw_model.errors import InputError
 from sw_model.results import Crosscheck, CrosscheckCase
+from sw_model.schedule.options import ScheduleOptions
 from sw_model.schedule.planner import plan_collective
 
 
@@ -76,6 +80,14 @@ def test_full_is_wide_enough() -> None:
     assert min(c.elements for c in collectives) == 1
     assert max(c.elements * c.element_bytes for c in collectives) == 4 << 20
     assert {len(c.dims) for c in collectives} == {1, 2, 3}
+    assert {c.operation for c in collectives} == {
+        Operation.ALL_REDUCE,
+        Operation.REDUCE_SCATTER,
+        Operation.ALL_GATHER,
+        Operation.ALL_TO_ALL,
+    }
+    arithmetic = {(c.data_type, c.operator) for c in collectives}
+    assert arithmetic == set(product(ELEMENT_TYPES, ("sum", "max", "min")))
     assert any(
         len(c.dims) < len(case.setting.platform.topology.dims)
         for case in cases
@@ -149,8 +161,40 @@ def test_payloads_differ_and_few_values_are_extreme() -> None:
     for other in ({"seed": 2}, {"number": 1}, {"rank": 1}):
         keys = {"seed": 1, "number": 0, "rank": 0, **other}
         assert (payload(request, **keys).view(np.uint16) != one.view(np.uint16)).any()
-    with pytest.raises(ValueError, match="data_type must be fp16 or int32 on this platform"):
-        payload(replace(request, data_type="bf16"), seed=1, number=0, rank=0)
+
+
+@pytest.mark.parametrize("data_type", ["bf16", "fp32"])
+def test_payloads_of_other_types(data_type: str) -> None:
+    request = Collective(Operation.ALL_REDUCE, 1 << 18, data_type, dims=(0,))
+    values = payload(request, seed=1, number=0, rank=0)
+    kind = ELEMENT_TYPES[data_type]
+    assert values.dtype == kind.storage
+    size = np.abs(values.astype(np.float64))
+    near_one = (size >= 2**-9) & (size < 2**3)
+    odd = (1 - 12 / 256 + 1) / 128  # of any bits those of other exponents, and all special ones
+    assert np.mean(~near_one) == pytest.approx(odd, rel=0.05)
+    found = set(values.view(kind.bits).tolist())
+    info = ml_dtypes.finfo(kind.storage)
+    special = [0.0, -0.0, info.smallest_subnormal, info.smallest_normal, info.max, np.inf, -np.inf]
+    assert {int(np.array(v, kind.storage).view(kind.bits)) for v in special} <= found
+    assert np.isnan(size).any()
+
+
+def test_what_the_reduction_units_cannot_do_is_refused() -> None:
+    platform = next(matrix("quick")).setting.platform
+    schedule = ScheduleOptions()
+    request = Collective(Operation.ALL_REDUCE, 8, "bf16", dims=(0,), name="gradients")
+    with pytest.raises(InputError) as caught:
+        Job(platform=platform, schedule=schedule, work=SingleCollectives((request,)))
+    assert str(caught.value) == (
+        "engine.data_types must have 'bf16', which gradients needs, not fp16, int32 alone"
+    )
+    largest = replace(request, data_type="fp16", operator="max", name="")
+    with pytest.raises(InputError) as caught:
+        Job(platform=platform, schedule=schedule, work=SingleCollectives((largest,)))
+    assert str(caught.value) == (
+        "engine.operators must have 'max', which all-reduce needs, not sum alone"
+    )
 
 
 COUNTERS = RankCounters(10, 20, 30, (DimCounters(1, 2, 3, 4), DimCounters(5, 6, 7, 8)))

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from sw_model.collective.numerics import element_type
 from sw_model.collective.plan import Collective, Operation
 from sw_model.errors import InputError
 from sw_model.platform import Platform
@@ -16,15 +17,10 @@ __all__ = ["MemoryMap", "Region", "Regions", "payload"]
 _ONE_IN = 64
 """Of so many elements, one is of any bits at all, or special."""
 
-_SPECIAL = np.array(
-    [
-        sign | size
-        for sign in (0, 0x8000)
-        for size in (0, 1, 0x03FF, 0x0400, 0x7BFF, 0x7C00, 0x7C01, 0x7E00)
-    ],
-    dtype=np.uint16,
-)
-"""FP16: zero, the subnormal and normal ends, infinity, signalling and quiet NaN; both signs."""
+_FRACTION_BITS = {"fp16": 10, "bf16": 7, "fp32": 23}
+
+_EXPONENTS = range(-9, 3)
+"""Of most values."""
 
 
 @dataclass(frozen=True)
@@ -94,24 +90,30 @@ def payload(collective: Collective, *, seed: int, number: int, rank: int) -> NDA
     """Random elements for one rank's source buffer, as the storage type of the data type.
 
     Floating-point values are uniform over sign, mantissa and the exponents around 1, so that sums
-    round, cancel and sometimes go subnormal. One element in 64 or so is any value instead, or one
-    of the special ones: zeros, subnormals, the largest, infinities, NaNs. Integers are uniform.
-
-    Raises
-    ------
-    ValueError
-        for a data type that the RTL platform is not built for.
+    round and cancel; those of FP16 sometimes go subnormal. One element in 64 or so is any value
+    instead, or one of the special ones: zeros, subnormals, the largest, infinities, NaNs. Integers
+    are uniform.
     """
     generator = np.random.default_rng((seed, number, rank))
-    if collective.data_type == "fp16":
-        bits = generator.integers(0, 1 << 16, collective.elements, dtype=np.uint16)
-        exponent = (bits >> 10) % 12 + 6
-        near_one = (bits & 0x83FF) | (exponent << 10).astype(np.uint16)
-        kind = generator.integers(0, 2 * _ONE_IN, collective.elements)
-        near_or_any = np.where(kind == 0, bits, near_one)
-        return np.where(kind == 1, _SPECIAL[bits % len(_SPECIAL)], near_or_any).view(np.float16)
-    if collective.data_type == "int32":
+    kind = element_type(collective.data_type)
+    if kind.nan is None:
         return generator.integers(-(2**31), 2**31, collective.elements, dtype=np.int32)
-    raise ValueError(
-        f"data_type must be fp16 or int32 on this platform, not {collective.data_type!r}"
-    )
+    bits = generator.integers(0, 1 << 8 * kind.bytes, collective.elements, dtype=kind.bits)
+    fraction, sign = _FRACTION_BITS[kind.name], 1 << 8 * kind.bytes - 1
+    bias = (1 << 8 * kind.bytes - 2 - fraction) - 1
+    exponent = (bits >> fraction) % len(_EXPONENTS) + (bias + _EXPONENTS[0])
+    near_one = (bits & (sign | (1 << fraction) - 1)) | (exponent << fraction).astype(kind.bits)
+    special = _special(fraction, sign)
+    choice = generator.integers(0, 2 * _ONE_IN, collective.elements)
+    near_or_any = np.where(choice == 0, bits, near_one)
+    chosen = np.where(choice == 1, special.astype(kind.bits)[bits % len(special)], near_or_any)
+    return chosen.view(kind.storage)
+
+
+def _special(fraction: int, sign: int) -> NDArray[np.uint64]:
+    """Bits of both zeros, the ends of the subnormal and the normal numbers, both infinities, and
+    signalling and quiet NaNs."""
+    infinity = sign - (1 << fraction)
+    sizes = (0, 1, (1 << fraction) - 1, 1 << fraction, infinity - 1, infinity, infinity + 1)
+    quiet = infinity | 1 << fraction - 1
+    return np.array([top | size for top in (0, sign) for size in (*sizes, quiet)], dtype=np.uint64)

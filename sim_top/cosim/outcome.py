@@ -71,6 +71,11 @@ class Job:
     seed : of the payloads
     watchdog : cycles without any movement after which the run is given up
     record : file that takes down the run, so that it can be repeated without Python
+
+    Raises
+    ------
+    InputError
+        where the platform's reduction units are not built for a collective.
     """
 
     platform: Platform
@@ -79,6 +84,10 @@ class Job:
     seed: int = 1
     watchdog: int = 20_000
     record: Path | None = None
+
+    def __post_init__(self) -> None:
+        for collective in self.collectives():
+            self.platform.engine.check_arithmetic(collective)
 
     def collectives(self) -> tuple[Collective, ...]:
         """All that it issues, each kind once or more often."""

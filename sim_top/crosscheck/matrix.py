@@ -8,8 +8,15 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import exp, log, prod
 
-from sw_model.collective.plan import Collective, Operation
-from sw_model.platform import EngineParameters, MemoryParameters, Partition, Platform
+from sw_model.collective.plan import ELEMENT_BYTES, Collective, Operation
+from sw_model.platform import (
+    DATA_TYPES,
+    OPERATORS,
+    EngineParameters,
+    MemoryParameters,
+    Partition,
+    Platform,
+)
 from sw_model.schedule.options import ScheduleOptions
 from sw_model.topology import Dim, DimKind, Topology
 
@@ -67,23 +74,31 @@ _OPERATIONS = (Operation.ALL_REDUCE, Operation.REDUCE_SCATTER, Operation.ALL_GAT
 
 
 def _collective(
-    platform: Platform, operation: Operation, elements: int, data_type: str, dims: tuple[int, ...]
+    platform: Platform,
+    operation: Operation,
+    elements: int,
+    data_type: str,
+    dims: tuple[int, ...],
+    operator: str = "sum",
+    *,
+    odd: bool = False,
 ) -> Collective:
-    """One of about ``elements``: a block of a reduce-scatter or all-gather is whole flits on the
-    RTL."""
+    """One of about ``elements``: the block of a rank is whole flits, unless it is to be ``odd``."""
     if operation is not Operation.ALL_REDUCE:
         group = prod(platform.topology.dims[dim].size for dim in dims)
-        flit = platform.engine.flit_bytes // (2 if data_type == "fp16" else 4)
+        flit = 1 if odd else platform.engine.flit_bytes // ELEMENT_BYTES[data_type]
         block = max(1, elements // group // flit) * flit
-        elements = block * group if operation is Operation.REDUCE_SCATTER else block
+        elements = block if operation is Operation.ALL_GATHER else block * group
+    done = "" if operator == "sum" else f" {operator}"
     on = "".join(f" dim {dim + 1}" for dim in dims)
     part = f" on{on}" if len(dims) < len(platform.topology.dims) else ""
     return Collective(
         operation=operation,
         elements=elements,
         data_type=data_type,
+        operator=operator,
         dims=dims,
-        name=f"{operation.value} {data_type} x {elements}{part}",
+        name=f"{operation.value} {data_type}{done} x {elements}{part}",
     )
 
 
@@ -105,9 +120,37 @@ def _corners(platform: Platform, seed: int, count: int) -> tuple[Collective, ...
     )
 
 
+def _exchanges(platform: Platform, seed: int) -> tuple[Collective, ...]:
+    """All-to-alls of one element a pair and of two odd sizes, both data types; none where a switch
+    carries a dim, which only reduces and multicasts there."""
+    if any(dim.kind is DimKind.FRED for dim in platform.topology.dims):
+        return ()
+    generator = random.Random(seed)
+    dims = tuple(range(len(platform.topology.dims)))
+    sizes = (1, generator.randrange(100, 2_000), generator.randrange(2_000, 40_000))
+    return tuple(
+        _collective(platform, Operation.ALL_TO_ALL, size, data_type, dims, odd=True)
+        for size, data_type in zip(sizes, ("fp16", "int32", "fp16"), strict=True)
+    )
+
+
+def _arithmetic(platform: Platform, seed: int) -> tuple[Collective, ...]:
+    """An all-reduce and a reduce-scatter of odd sizes for every data type and operator."""
+    generator = random.Random(seed)
+    dims = tuple(range(len(platform.topology.dims)))
+    return tuple(
+        _collective(
+            platform, operation, generator.randrange(1, 4_000), data_type, dims, operator, odd=True
+        )
+        for data_type in platform.engine.data_types
+        for operator in platform.engine.operators
+        for operation in (Operation.ALL_REDUCE, Operation.REDUCE_SCATTER)
+    )
+
+
 def _drawn(platform: Platform, seed: int, count: int) -> tuple[Collective, ...]:
     """Operations, sizes (1 to 60,000 elements, log-uniform), data types and dims at random; all
-    dims and any subset of them in turn."""
+    dims and any subset of them in turn; every fourth has blocks that end within a flit."""
     generator = random.Random(seed)
     every = tuple(range(len(platform.topology.dims)))
     out = []
@@ -120,6 +163,7 @@ def _drawn(platform: Platform, seed: int, count: int) -> tuple[Collective, ...]:
                 round(exp(generator.uniform(0, log(60_000)))),
                 generator.choice(("fp16", "int32")),
                 some if number % 2 else every,
+                odd=number % 4 == 3,
             )
         )
     return tuple(out)
@@ -180,7 +224,7 @@ def matrix(name: str) -> Iterator[Case]:
             seed = 100 * place + number
             collectives = _corners(platform, seed, 12)
             if full:
-                collectives += _drawn(platform, seed, 8)
+                collectives += _drawn(platform, seed, 8) + _exchanges(platform, seed)
             yield Case(setting, collectives)
         scf = dict(_QUICK)["themis scf"]
         stalled = Setting(f"{label}, themis scf, memory stalls", platform, scf, stalls=64)
@@ -188,3 +232,9 @@ def matrix(name: str) -> Iterator[Case]:
         if full and label in _LARGE:
             large = replace(platform, memory=replace(platform.memory, words=_WORDS))
             yield Case(Setting(f"{label}, themis scf, large", large, scf), _large(large))
+    if full:
+        platform = _platform((_RING, 2, 20, 16), (_FRED, 3, 20, 24))
+        engine = replace(platform.engine, data_types=DATA_TYPES, operators=OPERATORS)
+        platform = replace(platform, engine=engine)
+        setting = Setting("ring 2 x fred 3, all arithmetic", platform, _FULL[-1][1])
+        yield Case(setting, _arithmetic(platform, 1))

@@ -28,7 +28,7 @@ def flow_tables(
     if tree is not None:
         return {0: tree}
     return {
-        number: flow_table(dim, platform.engine.classes)
+        number: flow_table(dim, platform.engine)
         for number, dim in enumerate(platform.topology.dims)
         if dim.kind is DimKind.FRED
     }

@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from itertools import product
 
 from rtl.ace.parameters import AceParameters, DimParameters
 from rtl.common.packet import DataType, Operator, TrafficClass
 from sim_top.configurations import FlowTable
 from sw_model.endpoint.timing import ACE_TIMING
-from sw_model.platform import Platform
+from sw_model.platform import EngineParameters, Platform
 from sw_model.topology import Dim, DimKind
 
-__all__ = ["DATA_TYPES", "OPERATORS", "classes_of", "engine_parameters", "flow_table"]
-
-DATA_TYPES = (DataType.FP16, DataType.INT32)
-"""What the reduction units of a platform are built for."""
-
-OPERATORS = (Operator.SUM,)
+__all__ = ["classes_of", "data_types_of", "engine_parameters", "flow_table", "operators_of"]
 
 
 def classes_of(platform: Platform) -> tuple[TrafficClass, ...] | None:
@@ -24,10 +19,20 @@ def classes_of(platform: Platform) -> tuple[TrafficClass, ...] | None:
     return tuple(TrafficClass[name.upper()] for name in platform.engine.classes) or None
 
 
-def flow_table(dim: Dim, classes: Sequence[str] = ()) -> FlowTable:
+def data_types_of(engine: EngineParameters) -> frozenset[DataType]:
+    """What the reduction units of engines and switches are built for."""
+    return frozenset(DataType[name.upper()] for name in engine.data_types)
+
+
+def operators_of(engine: EngineParameters) -> frozenset[Operator]:
+    """What the reduction units of engines and switches do."""
+    return frozenset(Operator[name.upper()] for name in engine.operators)
+
+
+def flow_table(dim: Dim, engine: EngineParameters) -> FlowTable:
     """What the configuration memories of the switches of a FRED dim hold."""
-    kinds = [(t.name.lower(), o.name.lower()) for t in DATA_TYPES for o in OPERATORS]
-    return FlowTable(dim.size, dim.middle_copies, kinds=kinds, classes=classes or ("dp",))
+    kinds = product(engine.data_types, engine.operators)
+    return FlowTable(dim.size, dim.middle_copies, kinds=kinds, classes=engine.classes or ("dp",))
 
 
 def engine_parameters(platform: Platform) -> AceParameters:
@@ -62,7 +67,7 @@ def engine_parameters(platform: Platform) -> AceParameters:
         program_steps=engine.program_steps,
         queue_depth=engine.queue_depth,
         doorbells=16,
-        data_types=DATA_TYPES,
-        operators=OPERATORS,
+        data_types=data_types_of(engine),
+        operators=operators_of(engine),
         adder_depth=ACE_TIMING.adder_depth,
     )

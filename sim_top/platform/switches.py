@@ -10,7 +10,7 @@ from amaranth.lib.wiring import In, Out
 
 from rtl.fred.switch import FredSwitch
 from rtl.link.wire import LinkWire
-from sim_top.platform.parameters import DATA_TYPES, OPERATORS, classes_of, flow_table
+from sim_top.platform.parameters import classes_of, data_types_of, flow_table, operators_of
 from sw_model.fred.table import entry_bits
 from sw_model.fred.timing import FRED_TIMING
 from sw_model.platform import Platform
@@ -44,7 +44,7 @@ class SwitchBank(wiring.Component):
         self.entry_bits = entry_bits(self.ports, self.middle_copies)
         flit_bytes = platform.engine.flit_bytes
         depth = platform.buffer_flits(dim)
-        entries = len(flow_table(description, platform.engine.classes).entries)
+        entries = len(flow_table(description, platform.engine).entries)
         wire = LinkWire(flit_bytes, platform.engine.lanes)
         self._switches = [
             FredSwitch(
@@ -52,8 +52,8 @@ class SwitchBank(wiring.Component):
                 middle_copies=self.middle_copies,
                 flit_bytes=flit_bytes,
                 packet_bytes=platform.engine.packet_bytes,
-                data_types=frozenset(DATA_TYPES),
-                operators=frozenset(OPERATORS),
+                data_types=data_types_of(platform.engine),
+                operators=operators_of(platform.engine),
                 adder_depth=FRED_TIMING.adder_depth,
                 configurations=entries,
                 input_depth=depth,

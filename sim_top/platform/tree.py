@@ -11,7 +11,7 @@ from amaranth.lib.wiring import In, Out
 from rtl.fred.switch import FredSwitch
 from rtl.link.delay import LinkDelay
 from rtl.link.wire import LinkWire
-from sim_top.platform.parameters import DATA_TYPES, OPERATORS
+from sim_top.platform.parameters import data_types_of, operators_of
 from sw_model.fred.table import entry_bits
 from sw_model.fred.timing import FRED_TIMING
 from sw_model.fred.tree.placement import CONFIGURATIONS
@@ -57,8 +57,8 @@ class SwitchTree(wiring.Component):
                 middle_copies=ports.middle_copies,
                 flit_bytes=self.flit_bytes,
                 packet_bytes=platform.engine.packet_bytes,
-                data_types=frozenset(DATA_TYPES),
-                operators=frozenset(OPERATORS),
+                data_types=data_types_of(platform.engine),
+                operators=operators_of(platform.engine),
                 adder_depth=FRED_TIMING.adder_depth,
                 configurations=CONFIGURATIONS,
                 input_depth=depth,
