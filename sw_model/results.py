@@ -185,6 +185,8 @@ class CrosscheckCase:
     notes : what differs, for people
     timed : whether the durations are compared: not where memories refuse at random, which the
         TLM cannot know
+    bank_collisions : cycles for which the busiest rank's SRAM refused requests on the RTL; None
+        where that was not counted for this case alone
     """
 
     name: str
@@ -194,6 +196,7 @@ class CrosscheckCase:
     tlm_cycles: int
     notes: tuple[str, ...] = ()
     timed: bool = True
+    bank_collisions: int | None = None
 
     @property
     def error(self) -> float:

@@ -128,14 +128,15 @@ def test_crosscheck_json() -> None:
     assert report["mean_error"] == pytest.approx(0.015)
     assert report["cases"][0]["error"] == pytest.approx(-0.01)
     assert set(report["cases"][0]) == {
-        "name", "data_ok", "counters_ok", "rtl_cycles", "tlm_cycles", "error", "notes",
+        "name", "data_ok", "counters_ok", "rtl_cycles", "tlm_cycles", "error", "bank_collisions",
+        "notes",
     }  # fmt: skip
     assert report["stalled"] == []
 
 
 def test_durations_under_random_stalls_are_not_compared() -> None:
     """Data and counters are; the case counts in no error, and is listed apart."""
-    stalled = CrosscheckCase("slow", True, True, 1500, 1000, timed=False)
+    stalled = CrosscheckCase("slow", True, True, 1500, 1000, timed=False, bank_collisions=7)
     near = CrosscheckCase("near", True, True, 1000, 1005)
     check = Crosscheck((near, stalled))
     assert check.ok
@@ -144,7 +145,14 @@ def test_durations_under_random_stalls_are_not_compared() -> None:
     report = json_report.crosscheck_json(check)
     assert [case["name"] for case in report["cases"]] == ["near"]
     assert report["stalled"] == [
-        {"name": "slow", "data_ok": True, "counters_ok": True, "rtl_cycles": 1500, "notes": []}
+        {
+            "name": "slow",
+            "data_ok": True,
+            "counters_ok": True,
+            "rtl_cycles": 1500,
+            "bank_collisions": 7,
+            "notes": [],
+        }
     ]
     wrong = CrosscheckCase("slow", True, False, 1500, 1000, timed=False)
     assert not Crosscheck((near, wrong)).ok

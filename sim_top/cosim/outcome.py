@@ -129,6 +129,7 @@ class Outcome:
     issued : the collectives, in order
     counters : by rank, over the whole run
     single_counters : the same after each collective, by collective; none for a training run
+    single_collisions : likewise, by rank, requests that its SRAM has refused
     busy : by rank and dim, cycles in which an op was under way
     training : for a :class:`Training` job
     cycles : at the end, in the time of the training loop
@@ -141,6 +142,7 @@ class Outcome:
     issued: tuple[Issued, ...]
     counters: tuple[RankCounters, ...]
     single_counters: tuple[tuple[RankCounters, ...], ...]
+    single_collisions: tuple[tuple[int, ...], ...]
     busy: tuple[tuple[int, ...], ...]
     training: TrainingResult | None
     cycles: int

@@ -25,6 +25,8 @@ from sw_model.training import train
 
 __all__ = ["run_job"]
 
+_Single = tuple[tuple[RankCounters, ...], tuple[int, ...]]
+
 
 @cocotb.test()
 async def run_job(dut: Any) -> None:
@@ -53,7 +55,7 @@ async def _run(dut: Any, job: Job, progress: Path) -> Outcome:
     await control.start(watchdog=job.watchdog)
     backend = RtlBackend(control, book, seed=job.seed)
     training = None
-    singles: list[tuple[RankCounters, ...]] = []
+    singles: list[_Single] = []
     started = time.perf_counter()
     if isinstance(job.work, SingleCollectives):
         singles = await _singles(backend, control, job.work, progress)
@@ -66,7 +68,8 @@ async def _run(dut: Any, job: Job, progress: Path) -> Outcome:
     return Outcome(
         issued=issued,
         counters=counters,
-        single_counters=tuple(singles),
+        single_counters=tuple(counters for counters, _ in singles),
+        single_collisions=tuple(collisions for _, collisions in singles),
         busy=busy,
         training=training,
         cycles=cycles,
@@ -79,22 +82,23 @@ async def _run(dut: Any, job: Job, progress: Path) -> Outcome:
 
 async def _singles(
     backend: RtlBackend, control: PlatformControl, work: SingleCollectives, progress: Path
-) -> list[tuple[RankCounters, ...]]:
-    """Run collectives one by one; the counters after each. With ranks that have them in reversed
-    order, and where they are to contend, all are run at once."""
+) -> list[_Single]:
+    """Run collectives one by one; the counters and bank collisions after each. With ranks that have
+    them in reversed order, and where they are to contend, all are run at once."""
     if work.reversed or work.at_once:
         backend.issue_at_once(work.collectives, work.reversed)
         left = len(work.collectives) * len(backend.representatives)
         while left:
             left -= len(await backend.wait(None))
         return []
-    counters = []
+    found = []
     for number, collective in enumerate(work.collectives):
         ranks = [rank for rank in backend.representatives if rank not in work.absent]
         await run_alone(backend, collective, ranks)
-        counters.append((await control.counters())[0])
+        counters, _ = await control.counters()
+        found.append((counters, control.bank_collisions()))
         progress.write_text(f"{(number + 1) / len(work.collectives):.4f}")
-    return counters
+    return found
 
 
 async def _training(backend: RtlBackend, job: Job, progress: Path) -> TrainingResult:

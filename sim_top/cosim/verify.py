@@ -87,11 +87,15 @@ def compare(
             issued, results, seed=seed, number=number, flows=backend.book.flows
         )
         differences: list[str] = []
+        collisions = None
         if outcome.single_counters:
             before = outcome.single_counters[number - 1] if number else None
             mine = difference(outcome.single_counters[number], before)
             theirs = [entry.counters[rank] for rank in range(len(mine))]
             differences = counter_differences(mine, theirs)
+            now = outcome.single_collisions[number]
+            earlier = outcome.single_collisions[number - 1] if number else [0] * len(now)
+            collisions = max(b - a for a, b in zip(earlier, now, strict=True))
         cases.append(
             CrosscheckCase(
                 name=f"{label}: {number} {issued.plan.collective.name}",
@@ -100,6 +104,7 @@ def compare(
                 rtl_cycles=issued.cycles,
                 tlm_cycles=max(entry.ended.values()) - max(entry.issued.values()),
                 notes=(*([wrong] if wrong else []), *differences[:4]),
+                bank_collisions=collisions,
             )
         )
     if not outcome.single_counters:

@@ -103,7 +103,8 @@ def _collective(
 
 
 def _corners(platform: Platform, seed: int, count: int) -> tuple[Collective, ...]:
-    """All three operations on one element, odd sizes and whole chunks; both data types."""
+    """All three operations on one element, odd sizes and whole chunks; both data types; blocks that
+    end within a flit where about 1,000 elements are asked for."""
     generator = random.Random(seed)
     dims = tuple(range(len(platform.topology.dims)))
     group = prod(dim.size for dim in platform.topology.dims)
@@ -115,6 +116,7 @@ def _corners(platform: Platform, seed: int, count: int) -> tuple[Collective, ...
             sizes[number // 3 % len(sizes)],
             ("fp16", "int32")[number // 3 % 2],
             dims,
+            odd=number // 3 % len(sizes) == 2,
         )
         for number in range(count)
     )

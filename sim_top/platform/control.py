@@ -189,6 +189,15 @@ class PlatformControl:
                 busy.append(tuple(by_dim[dim].busy_cycles for dim in range(dims)))
         return tuple(out), tuple(busy)
 
+    def bank_collisions(self) -> tuple[int, ...]:
+        """Of every rank, the requests to its SRAM that were refused, as `counters` last took them
+        down."""
+        dims = len(self.platform.topology.dims)
+        npus = self.platform.topology.npus
+        layout = data.ArrayLayout(engine_counters(dims, self.platform.engine.lanes), npus)
+        values = layout.from_bits(int(self.shell.dut.counters.value))
+        return tuple(values[rank]["engine"].bank_collisions for rank in range(npus))
+
     async def _captured(self, port: str) -> int:
         self.shell.write("capture", 1)
         await self.shell.run(until=self.cycle + 2)

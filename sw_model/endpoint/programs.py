@@ -94,7 +94,8 @@ class Unit(IntEnum):
 class Record(NamedTuple):
     """One record of a descriptor, with what its unit needs to know.
 
-    ``flits`` of memory, ``elements`` : of a load or store; ``program`` : of an op.
+    ``flits`` of memory, ``elements`` : of a load or store; ``late`` : of a load whose last flit is
+    put together of what is left of the last beat, in a cycle of its own; ``program`` : of an op.
     ``buffer``, ``epoch`` : destination of a load, source of a store or an op;
     ``target``, ``target_epoch`` : destination of an op.
     """
@@ -107,6 +108,7 @@ class Record(NamedTuple):
     complete: bool = False
     flits: int = 0
     elements: int = 0
+    late: bool = False
     program: OpProgram | None = None
     buffer: int = 0
     epoch: int = 0
@@ -202,6 +204,8 @@ class ProgramCompiler:
             parts = [(p.memory, p.elements) for p in pieces if p.elements] or [(0, 0)]
             final = len(parts) - 1
             for number, (memory, elements) in enumerate(parts):
+                shift, length = memory * size % flit, elements * size
+                flits = -(-(shift + length) // flit)
                 records.append(
                     Record(
                         unit,
@@ -209,8 +213,9 @@ class ProgramCompiler:
                         first=number == 0,
                         final=number == final,
                         complete=(number == final and unit == Unit.STORE and slot[1] == last_store),
-                        flits=-(-(memory * size % flit + elements * size) // flit),
+                        flits=flits,
                         elements=elements,
+                        late=bool(shift) and unit == Unit.LOAD and flits == -(-length // flit),
                         buffer=self._buffer(use),
                         epoch=use.epoch,
                     )

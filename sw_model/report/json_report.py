@@ -95,6 +95,7 @@ def _case(case: CrosscheckCase) -> dict[str, Any]:
         "data_ok": case.data_ok,
         "counters_ok": case.counters_ok,
         "rtl_cycles": case.rtl_cycles,
+        "bank_collisions": case.bank_collisions,
         "notes": list(case.notes),
     }
 
