@@ -36,7 +36,7 @@ FAULTS = [
      "headers_that_differ_elsewhere_are_all_thrown_away"),
     ("scheduler", "FlowMatcher", "matcher", "higher | (equal & earlier[p][q])",
      "higher | (equal & earlier[q][p])", "the_earlier_op_goes_first"),
-    ("switch", "FlowScheduler", "scheduler", "proceed.eq(stay | ~busy)", "proceed.eq(1)", RANDOM),
+    ("switch", "FlowScheduler", "scheduler", "(~busy & (chosen", "((chosen", RANDOM),
     # a lost last, a packet longer than its header says
     ("switch", "InputChannel", "input_channel", "flits.i.payload.last.eq(left == 1)",
      "flits.i.payload.last.eq(0)", LINE_RATE),
@@ -47,12 +47,11 @@ FAULTS = [
 
 CLASS_FAULTS = [
     # priority and bound: another channel first, one packet too many, a bound that is forgotten
-    ("switch", "FlowScheduler", "scheduler", "turn.eq(candidates & -candidates)",
-     "turn.eq(Mux(candidates[-1], 1 << self.channels - 1, candidates & -candidates))",
+    ("switch", "FlowScheduler", "scheduler", "chosen.eq(candidates & -candidates)",
+     "chosen.eq(Mux(candidates[-1], 1 << self.channels - 1, candidates & -candidates))",
      "the_higher_class_goes_first_without_a_gap"),
-    ("switch", "FlowScheduler", "scheduler", "urgent[c].eq(passed == self.starvation_bound)",
-     "urgent[c].eq(passed == self.starvation_bound - 1)",
-     "a_lower_class_passes_once_in_n_packets"),
+    ("switch", "FlowScheduler", "scheduler", "left.eq(self.starvation_bound), fresh.eq(0)",
+     "left.eq(self.starvation_bound - 1), fresh.eq(0)", "a_lower_class_passes_once_in_n_packets"),
     ("switch", "FlowScheduler", "scheduler",
      "Mux(due.any(), Mux((due & behind).any(), due & behind, due), waits)", "waits",
      "a_lower_class_passes_once_in_n_packets"),

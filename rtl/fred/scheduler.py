@@ -1,6 +1,6 @@
 """Which packets start, and which flits go: classes, configurations, ports (docs/fred.md)."""
 
-from amaranth.hdl import Cat, Const, Module, Mux, Signal, unsigned
+from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value, unsigned
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -187,8 +187,13 @@ class FlowScheduler(wiring.Component):
         wanted = [head.payload.header.configuration for head in self.packet]
         active = Signal(INDEX_BITS)
         any_active = Signal()
-        chosen = Signal(len(wanted))
-        m.d.comb += chosen.eq(self._choose(m, start, ready, first))
+        just_started = Signal()  # something started in the cycle before: it has more flits
+        chosen, is_active = Signal(len(wanted)), Signal(len(wanted))
+        early, turn = self._turns(m, start, ready, first)
+        m.d.comb += [
+            chosen.eq(Cat(Mux(early[c], bits, 0) for c, bits in enumerate(first))),
+            is_active.eq(Cat(index == active for index in wanted)),
+        ]
         # Configurations are compared before one is chosen: of the heads with each other, with the
         # step before, and of each with the active one.
         alike = [
@@ -198,63 +203,89 @@ class FlowScheduler(wiring.Component):
             for k, other in enumerate(wanted[:j]):
                 alike[j][k] = alike[k][j] = same = Signal(name=f"alike_{j}_{k}")
                 m.d.sync += same.eq(one == other)
-        stay, proceed = Signal(), Signal()
+        stay = Signal()
         m.d.comb += [
             self.configuration.eq(
-                any_of(Mux(chosen[k], index, 0) for k, index in enumerate(wanted))
+                Mux(
+                    just_started,
+                    active,
+                    any_of(Mux(chosen[k], index, 0) for k, index in enumerate(wanted)),
+                )
             ),
-            stay.eq(any_active & (chosen & Cat(index == active for index in wanted)).any()),
-            proceed.eq(stay | ~busy),
+            stay.eq(
+                any_active
+                & any_of(
+                    turn[c] & (bits & self._of(is_active, c)).any() for c, bits in enumerate(first)
+                )
+            ),
             start.eq(
-                Cat(able[k] & proceed & (chosen & Cat(alike[k])).any() for k in range(len(wanted)))
+                Cat(
+                    able[k] & ((stay & is_active[k]) | (~busy & (chosen & Cat(alike[k])).any()))
+                    for k in range(len(wanted))
+                )
             ),
             self.started.eq(start.any()),
             self.switched.eq(start.any() & ~stay),
         ]
+        m.d.sync += just_started.eq(start.any())
         with m.If(start.any()):
             m.d.sync += [active.eq(self.configuration), any_active.eq(1)]
 
-    def _choose(self, m: Module, start: Signal, ready: Signal, first: list[Signal]):
-        """The input whose configuration comes next, one bit; see :class:`FlowScheduler`."""
+    def _turns(self, m: Module, start: Signal, ready: Signal, first: list[Signal]):
+        """The channel whose first packet's configuration comes next, one bit; see
+        :class:`FlowScheduler`.
+
+        Twice: what started in the cycle before is counted in this one, so it is known late. The
+        ``early`` one holds where nothing did. Where something did, a flow is under way, and it only
+        matters whether the active configuration stays.
+        """
         if self.channels == 1:
-            return first[0]
+            return [Const(1)], [Const(1)]
         channels = range(self.channels)
-        waits, urgent, due = (Signal(self.channels, name=n) for n in ("waits", "urgent", "due"))
+        waits, urgent = Signal(self.channels), Signal(self.channels)
         # Those that are due come in turn, or two of them could keep out all others.
         behind = Signal(self.channels)
-        candidates, turn = Signal(self.channels), Signal(self.channels)
-        m.d.comb += [
-            waits.eq(Cat(self._of(ready, c).any() for c in channels)),
-            due.eq(waits & urgent),
-            candidates.eq(Mux(due.any(), Mux((due & behind).any(), due & behind, due), waits)),
-            turn.eq(candidates & -candidates),
-        ]
-        # Packets that start in this cycle, each counted at the lowest port of its inputs.
-        started = []
-        for c in channels:
-            leads = [
+        early, turn = Signal(self.channels), Signal(self.channels)
+        overdue = Signal(self.channels)  # without those that have started in the cycle before
+        m.d.comb += waits.eq(Cat(self._of(ready, c).any() for c in channels))
+        for chosen, due in ((early, waits & overdue), (turn, waits & urgent)):
+            candidates = Signal(self.channels, name=f"{chosen.name}_candidates")
+            m.d.comb += [
+                candidates.eq(Mux(due.any(), Mux((due & behind).any(), due & behind, due), waits)),
+                chosen.eq(candidates & -candidates),
+            ]
+        # Packets that start in this cycle, each counted at the lowest port of its inputs. A port
+        # starts one at most, so those of several channels make one word.
+        leads = [
+            Cat(
                 start[k] & ~self.packet[k].payload.inputs[:p].any()
                 for p, k in enumerate(self._inputs(c))
-            ]
-            count = Signal(range(self.ports + 1), name=f"started_{c}")
-            m.d.comb += count.eq(sum(leads[1:], leads[0]))
-            started.append(count)
+            )
+            for c in channels
+        ]
         for c in channels:
-            passed = Signal(range(self.starvation_bound + 1), name=f"passed_{c}")
-            others = Signal(range(self.starvation_bound + self.ports + 1), name=f"others_{c}")
+            # What starts is known late, so it is counted in the next cycle, in time for its choice.
+            left = Signal(
+                range(self.starvation_bound + 1), init=self.starvation_bound, name=f"left_{c}"
+            )
+            fresh = Signal(self.ports, name=f"fresh_{c}")
+            passed = Signal(range(self.ports + 1), name=f"passed_{c}")
+            served = Signal(name=f"served_{c}")
             m.d.comb += [
-                urgent[c].eq(passed == self.starvation_bound),
-                others.eq(passed + sum(started[d] for d in channels if d != c)),
+                passed.eq(sum(fresh[1:], fresh[0])),
+                overdue[c].eq(left == 0),
+                urgent[c].eq(any_of((left <= k) & some for k, some in enumerate(_at_least(fresh)))),
+                served.eq((self._of(start, c) & first[c]).any()),
             ]
-            with m.If((self._of(start, c) & first[c]).any()):
-                m.d.sync += passed.eq(0)
+            m.d.sync += [
+                left.eq(Mux(urgent[c], 0, left - passed)),
+                fresh.eq(Mux(waits[c], any_of(leads[d] for d in channels if d != c), 0)),
+            ]
+            with m.If(served):
+                m.d.sync += [left.eq(self.starvation_bound), fresh.eq(0)]
                 with m.If(urgent[c]):
                     m.d.sync += behind.eq(~((2 << c) - 1))
-            with m.Elif(waits[c]):
-                m.d.sync += passed.eq(
-                    Mux(others > self.starvation_bound, self.starvation_bound, others)
-                )
-        return Cat(Mux(turn[c], first[c], 0) for c in channels)
+        return early, turn
 
     def _under_way(self, m: Module, start: Signal, discard: Signal):
         """Step 3. By input: whether a flow is under way, or a faulty packet, and has more flits
@@ -304,3 +335,14 @@ class FlowScheduler(wiring.Component):
                 self.idle[c].eq(~(self._of(moving, c) | self._of(throwing, c)).any()),
             ]
         return keeps_on, keeps_throwing
+
+
+def _at_least(bits: Value) -> list[Value]:
+    """For every number up to that of the bits: at least so many of them are set."""
+    if len(bits) == 1:
+        return [Const(1), bits[0]]
+    low, high = (_at_least(part) for part in (bits[: len(bits) // 2], bits[len(bits) // 2 :]))
+    return [
+        any_of(low[k] & high[number - k] for k in range(len(low)) if 0 <= number - k < len(high))
+        for number in range(len(bits) + 1)
+    ]
