@@ -1,18 +1,19 @@
 """``antiphon synth``: memories as macros, paths by module, and the real tools on small designs."""
 
 import json
+import re
 from types import SimpleNamespace
 
 import pytest
 
 from sim_top import cli
 from sim_top.simulator.toolchain import BuildError
-from sim_top.synth import tools
+from sim_top.synth import flow, tools
 from sim_top.synth.flow import Synthesis, synthesise
 from sim_top.synth.fpga import read_report
 from sim_top.synth.macros import Macro, black_boxes, liberty, macros_of, techmap
 from sim_top.synth.report import report
-from sim_top.synth.timing import PathReport, Step, read_timing
+from sim_top.synth.timing import PathReport, Step, read_timing, timing_script
 from sw_model.errors import InputError
 
 
@@ -105,10 +106,38 @@ def test_timing():
         Step("a/_2_/Y", "INVX1", 0.25),
         Step("a/b/_3_/D", "DFFPOSX1", 0.0),
     )
-    with pytest.raises(
-        ValueError, match=r"^OpenSTA must answer with paths, not 'Error: no design'$"
-    ):
-        read_timing("Error: no design", period_ns=2.0)
+
+
+@pytest.mark.parametrize(
+    ("answer", "message"),
+    [
+        ("no design", "OpenSTA must answer with paths, not 'no design'"),
+        # It goes on after an error, and ends with status 0.
+        (
+            "Error: cannot read file cells.lib.\n" + _ANSWER,
+            "OpenSTA cannot time the netlist: cannot read file cells.lib.",
+        ),
+        (
+            _ANSWER.replace("== ends\n", "Error: no network has been linked.\n== ends\n")
+            + "Error: cell type x can not be linked.\n",
+            "OpenSTA cannot time the netlist: no network has been linked. (and 1 more)",
+        ),
+    ],
+)
+def test_an_answer_that_is_none(answer, message):
+    with pytest.raises(BuildError, match=f"^{re.escape(message)}$"):
+        read_timing(answer, period_ns=2.0)
+
+
+def test_an_answer_that_is_none_is_not_kept(installed, monkeypatch):
+    """The same design is timed when OpenSTA can do it."""
+    text = "module w(input clk, input d, output reg q); always @(posedge clk) q <= ~d; endmodule\n"
+    wrong = timing_script(top="w", period_ns=5.0).replace("netlist.v", "none.v")
+    with monkeypatch.context() as patch:
+        patch.setattr(flow, "timing_script", lambda **options: wrong)
+        with pytest.raises(BuildError, match=r"^OpenSTA cannot time the netlist: cannot read file"):
+            synthesise(text, top="w", period_ns=5.0)
+    assert synthesise(text, top="w", period_ns=5.0).timing.longest_ns == 0
 
 
 def test_report_by_module():

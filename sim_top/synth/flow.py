@@ -90,7 +90,8 @@ def synthesise(
     InputError
         where a tool or the cell library is missing.
     BuildError
-        where a tool fails: a latch, a combinational loop, a net with two drivers.
+        where a tool fails: a latch, a combinational loop, a net with two drivers; or OpenSTA
+        cannot time the netlist.
     """
     cells = tools.standard_cells()
     yosys, sta = tools.yosys(), tools.opensta()
@@ -115,7 +116,9 @@ def synthesise(
         run_tool([*yosys, "-q", "-l", "map.log", "map.ys"], directory=directory)
         progress(0.9)
         write("timing.tcl", timing_script(top=top, period_ns=period_ns))
-        write("timing.txt", run_tool([*sta, "timing.tcl"], directory=directory))
+        answer = run_tool([*sta, "timing.tcl"], directory=directory)
+        read_timing(answer, period_ns=period_ns)  # nothing is kept that cannot be read
+        write("timing.txt", answer)
 
     key = content_key(
         version, cells.read_text(), verilog, _READ, _MAP, _DRIVE, str(picoseconds), top,

@@ -6,6 +6,8 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from sim_top.simulator.toolchain import BuildError
+
 __all__ = ["PathReport", "Step", "read_timing", "timing_script"]
 
 _DETAIL, _ENDS = "== longest path", "== ends"
@@ -67,11 +69,15 @@ def read_timing(text: str, *, period_ns: float) -> PathReport:
 
     Raises
     ------
-    ValueError
-        where it has not the two parts asked for.
+    BuildError
+        where it names an error, after which it goes on as if nothing were; where it has not the
+        two parts asked for.
     """
+    if errors := re.findall(r"\bError: (.*)", text):
+        more = f" (and {len(errors) - 1} more)" if len(errors) > 1 else ""
+        raise BuildError(f"OpenSTA cannot time the netlist: {errors[0]}{more}")
     if _DETAIL not in text or _ENDS not in text:
-        raise ValueError(f"OpenSTA must answer with paths, not {text[-300:]!r}")
+        raise BuildError(f"OpenSTA must answer with paths, not {text[-300:]!r}")
     detail, ends = text.split(_DETAIL, 1)[1].split(_ENDS, 1)
     steps = []
     for match in re.finditer(
