@@ -6,7 +6,7 @@ from amaranth.lib.wiring import In, Out
 
 from rtl.ace.descriptor_fetch import RECORD_BITS
 from rtl.ace.layouts import Load, Op, Program, RecordKind, RxStep, Store, TxStep
-from rtl.ace.tx_unit import ProgramWrite
+from rtl.ace.program_write import ProgramWrite
 
 __all__ = ["CommandUnit"]
 

@@ -9,11 +9,12 @@ from rtl.ace.contexts import Contexts
 from rtl.ace.forward_buffer import ForwardBuffer
 from rtl.ace.layouts import Op, RxStep, TxStep
 from rtl.ace.parameters import AceParameters
+from rtl.ace.program_write import ProgramWrite
 from rtl.ace.rx_unit import RxUnit
 from rtl.ace.scoreboard import BufferEvent, BufferQuery
 from rtl.ace.sram import SramReadSignature, SramWriteSignature
 from rtl.ace.status import DimEvents, DimStatus, WaitCause
-from rtl.ace.tx_unit import ProgramWrite, TxUnit
+from rtl.ace.tx_unit import TxUnit
 from rtl.common.fifo import StreamFifo
 from rtl.common.packet import flit_layout
 

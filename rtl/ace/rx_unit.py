@@ -18,10 +18,10 @@ from rtl.ace.contexts import (
 from rtl.ace.forward_buffer import ReceivedWrite
 from rtl.ace.layouts import PORT_BITS, RxStep
 from rtl.ace.parameters import check_positive, check_power_of_two
+from rtl.ace.program_write import ProgramWrite
 from rtl.ace.sram import SramReadSignature, SramWriteSignature
 from rtl.ace.sram_reader import SramReader
 from rtl.ace.status import CompletionStatus
-from rtl.ace.tx_unit import ProgramWrite
 from rtl.arith.reduce import ReduceFlit
 from rtl.common.fifo import StreamFifo
 from rtl.common.packet import DataType, Operator, PacketHeader, flit_layout

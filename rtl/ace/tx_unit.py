@@ -1,7 +1,7 @@
 """The transmitter of a dim: takes send steps of started ops and turns them into packets."""
 
-from amaranth.hdl import Module, Mux, Signal, unsigned
-from amaranth.lib import data, memory, stream, wiring
+from amaranth.hdl import Module, Mux, Signal
+from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from rtl.ace.collective_table import CollectiveQuery
@@ -13,27 +13,19 @@ from rtl.ace.contexts import (
     context_bits,
     copied_layout,
     has_written,
-    oldest_first,
     progress_layout,
 )
 from rtl.ace.forward_buffer import ChaseInfo
 from rtl.ace.layouts import PORT_BITS, TxStep
 from rtl.ace.parameters import check_positive, check_power_of_two
+from rtl.ace.program_write import ProgramWrite
+from rtl.ace.send_steps import SendSteps
 from rtl.ace.sram import SramReadSignature, SramWriteSignature
 from rtl.ace.sram_reader import SramReader
 from rtl.common.fifo import StreamFifo
 from rtl.common.packet import PacketHeader, flit_layout
 
-__all__ = ["ProgramWrite", "TxUnit"]
-
-
-class ProgramWrite(wiring.Signature):
-    """A write into the program memory of a port, seen from the writer."""
-
-    def __init__(self, *, step):
-        super().__init__(
-            {"valid": Out(1), "port": Out(PORT_BITS), "index": Out(12), "step": Out(step)}
-        )
+__all__ = ["TxUnit"]
 
 
 class TxUnit(wiring.Component):
@@ -153,7 +145,27 @@ class TxUnit(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        ready, take, chosen, step = self._steps(m)
+        m.submodules.steps = steps = SendSteps(
+            contexts=self.contexts,
+            program_steps=self.program_steps,
+            grants=self.grants,
+            ports=self.ports,
+        )
+        wiring.connect(m, wiring.flipped(self.start), steps.start)
+        wiring.connect(m, wiring.flipped(self.closing), steps.closing)
+        wiring.connect(m, wiring.flipped(self.program), steps.program)
+        step = steps.step
+        take = Signal()
+        m.d.comb += [
+            steps.granted.eq(self.granted),
+            steps.progress.eq(self.progress),
+            steps.copied.eq(self.copied),
+            steps.next.eq(self.next),
+            steps.take.eq(take),
+            self.no_grant.eq(steps.no_grant),
+            self.no_data.eq(steps.no_data),
+            self.lookup.context.eq(steps.context),
+        ]
 
         # The message being sent.
         bits = context_bits(self.contexts)
@@ -180,7 +192,7 @@ class TxUnit(wiring.Component):
             m.d.sync += [
                 active.eq(1),
                 in_header.eq(1),
-                context.eq(chosen),
+                context.eq(steps.context),
                 header.traffic_class.eq(row.traffic_class),
                 header.data_type.eq(row.data_type),
                 header.operator.eq(row.operator),
@@ -272,7 +284,7 @@ class TxUnit(wiring.Component):
         finished = Signal()
         m.d.comb += [
             finished.eq(reader.i.valid & reader.i.ready & Mux(in_header, void, message_end)),
-            take.eq(ready & (~active | finished)),
+            take.eq(steps.found & (~active | finished)),
         ]
         with m.If(reader.i.valid & reader.i.ready):
             with m.If(in_header & ~void):
@@ -286,7 +298,7 @@ class TxUnit(wiring.Component):
                     address.eq(address + 1),
                     copy_address.eq(copy_address + 1),
                 ]
-            with m.Elif(~ready):
+            with m.Elif(~steps.found):
                 m.d.sync += active.eq(0)
 
         self._output(m, reader)
@@ -295,146 +307,6 @@ class TxUnit(wiring.Component):
     def _of(self, port):
         """The port that a step names: of one port only, that one."""
         return port if self.ports > 1 else 0
-
-    def _steps(self, m):
-        """Hold the next step of every context and choose one.
-
-        Returns (a step is ready, it is taken, its context, the step).
-        """
-        bits = context_bits(self.contexts)
-        m.submodules.programs = programs = memory.Memory(
-            shape=TxStep, depth=self.program_steps, init=[]
-        )
-        program_write, program_read = programs.write_port(), programs.read_port()
-        m.submodules.steps = steps = memory.Memory(shape=TxStep, depth=self.contexts, init=[])
-        step_write, step_read = steps.write_port(), steps.read_port(domain="comb")
-        m.d.comb += [
-            program_write.addr.eq(self.program.index),
-            program_write.data.eq(self.program.step),
-            program_write.en.eq(self.program.valid),
-        ]
-
-        held = Signal(self.contexts)
-        chases = Signal(self.contexts)
-        whole = Signal(self.contexts)
-        copied = Signal(self.contexts)
-        after = Signal(data.ArrayLayout(unsigned(8), self.contexts))
-        after_port = Signal(data.ArrayLayout(unsigned(PORT_BITS), self.contexts))
-        numbers = Signal(data.ArrayLayout(unsigned(16), self.contexts))
-        counters = Signal(data.ArrayLayout(unsigned(12), self.contexts))
-        left = Signal(data.ArrayLayout(unsigned(8), self.contexts))
-        free = Signal(self.contexts)  # chases nothing, whatever its steps say
-        with m.If(self.start.valid):
-            m.d.sync += [
-                free.bit_select(self.start.context, 1).eq(self.start.void & self.grants),
-                numbers[self.start.context].eq(self.start.number),
-                counters[self.start.context].eq(self.start.tx_program),
-                left[self.start.context].eq(self.start.tx_count),
-            ]
-
-        # Fetch: program memory -> held step.
-        fetching = Signal()
-        fetching_context = Signal(bits)
-        wanted = Signal(self.contexts)
-        for context in range(self.contexts):
-            m.d.comb += wanted[context].eq(
-                (left[context] != 0) & ~held[context] & ~(fetching & (fetching_context == context))
-            )
-        fetch_context, fetch = oldest_first(m, wanted, self.next, name="fetch")
-        m.d.comb += [
-            program_read.addr.eq(counters[fetch_context]),
-            program_read.en.eq(fetch),
-            step_write.addr.eq(fetching_context),
-            step_write.data.eq(program_read.data),
-            step_write.en.eq(fetching),
-        ]
-        m.d.sync += fetching.eq(fetch)
-        with m.If(fetch):
-            m.d.sync += [
-                fetching_context.eq(fetch_context),
-                counters[fetch_context].eq(counters[fetch_context] + 1),
-                left[fetch_context].eq(left[fetch_context] - 1),
-            ]
-
-        # Choose.
-        ready = Signal(self.contexts)
-        unsent = Signal(self.contexts)
-        gathering = self._gathering(m)
-        for context in range(self.contexts):
-            m.d.comb += unsent[context].eq(
-                held[context]
-                | (left[context] != 0)
-                | (fetching & (fetching_context == context))
-                | gathering[context]
-            )
-        first_unsent, _ = oldest_first(m, unsent, self.next, name="first_unsent")
-        granted_ops = Signal(16)
-        m.d.sync += granted_ops.eq(granted_ops + self.granted)
-        for context in range(self.contexts):
-            granted = Signal(name=f"granted_{context}")
-            arrived = Signal(name=f"arrived_{context}")
-            ahead = Signal(16, name=f"ahead_{context}")
-            if self.grants:
-                m.d.comb += [
-                    ahead.eq(granted_ops - numbers[context]),
-                    granted.eq((ahead != 0) & ~ahead[-1]),
-                ]
-            else:
-                m.d.comb += granted.eq(first_unsent == context)
-            m.d.comb += [
-                arrived.eq(
-                    ~chases[context]
-                    | free[context]
-                    | Mux(
-                        copied[context],
-                        self.copied[self._of(after_port[context])][context] > after[context],
-                        has_written(
-                            self.progress,
-                            port=self._of(after_port[context]),
-                            context=context,
-                            after=after[context],
-                            whole=whole[context],
-                            index=0,
-                        ),
-                    )
-                ),
-                ready[context].eq(held[context] & granted & arrived),
-                self.no_grant[context].eq(held[context] & ~granted),
-                self.no_data[context].eq(held[context] & granted & ~arrived),
-            ]
-        chosen, found = oldest_first(m, ready, self.next, name="chosen")
-        take = Signal()
-        m.d.comb += [step_read.addr.eq(chosen), self.lookup.context.eq(chosen)]
-        for context in range(self.contexts):
-            with m.If(fetching & (fetching_context == context)):
-                m.d.sync += [
-                    held[context].eq(1),
-                    chases[context].eq(program_read.data.chase),
-                    whole[context].eq(program_read.data.whole),
-                    copied[context].eq(program_read.data.copied),
-                    after[context].eq(program_read.data.after),
-                    after_port[context].eq(program_read.data.after_port),
-                ]
-            with m.Elif(take & (chosen == context)):
-                m.d.sync += held[context].eq(0)
-        return found, take, chosen, step_read.data
-
-    def _gathering(self, m):
-        """By context, whether an op runs there behind which nothing may be sent yet: one that
-        receives more messages than it sends, until the last packet of each has begun to arrive,
-        in whatever order (the flows of an all-gather race)."""
-        missing = Signal(data.ArrayLayout(unsigned(8), self.contexts))
-        gathering = Signal(self.contexts)
-        closing, start = self.closing, self.start
-        for context in range(self.contexts):
-            here = closing.valid & (closing.context == context) & gathering[context]
-            with m.If(here):
-                m.d.sync += missing[context].eq(missing[context] - 1)
-            with m.If(start.valid & (start.context == context)):
-                gathers = start.rx_count > start.tx_count
-                m.d.sync += missing[context].eq(Mux(gathers, start.rx_count, 0))
-            m.d.comb += gathering[context].eq(missing[context] != 0)
-        return gathering
 
     def _output(self, m, reader):
         """Flits to the port; copies, and the ends of messages, to a queue of their own."""
