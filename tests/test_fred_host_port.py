@@ -58,8 +58,18 @@ def test_writing():
     run()
 
 
-def test_in_front_of_a_memory():
-    given = {"ports": 4, "middle_copies": 2, "entries": 6}
+@pytest.mark.parametrize(
+    ("ports", "copies"),
+    [
+        (5, 2),
+        (4, 3),  # every code of an edge switch is a mode
+        pytest.param(2, 2, marks=pytest.mark.full),
+        pytest.param(7, 4, marks=pytest.mark.full),
+        pytest.param(3, 7, marks=pytest.mark.full),
+    ],
+)
+def test_in_front_of_a_memory(ports, copies):
+    given = {"ports": ports, "middle_copies": copies, "entries": 6}
     simulate(HostedMemory(**given), testbench="testbenches.tb_fred_hosted", parameters=given)
 
 
