@@ -64,6 +64,7 @@ def test_scheduler():
             "reserve": Out(range(10)).array(2),
             "go": Out(bits),
             "forward": Out(bits),
+            "moving": Out(bits),
             "leave": Out(bits),
             "data_type": Out(3).array(2),
             "operator": Out(2).array(2),

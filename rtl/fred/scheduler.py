@@ -56,6 +56,8 @@ class FlowScheduler(wiring.Component):
     reserve : Out, credits taken from each output
     go : Out, one bit per input: its head flit is taken
     forward : Out, one bit per input: and goes into the interconnect
+    moving : Out, one bit per input: a flow is under way from it, so a head flit that goes in this
+        cycle goes into the interconnect; at most one channel of a port, and a register
     leave : Out, one bit per output: its port will hear one of these flits
     data_type, operator : Out, of the flow of each port
     configuration : Out, that of the packets that start in this cycle, if any does
@@ -93,6 +95,7 @@ class FlowScheduler(wiring.Component):
                 "reserve": Out(range(credits + 1)).array(inputs),
                 "go": Out(bits),
                 "forward": Out(bits),
+                "moving": Out(bits),
                 "leave": Out(bits),
                 "data_type": Out(DATA_TYPE_BITS).array(ports),
                 "operator": Out(OPERATOR_BITS).array(ports),
@@ -292,7 +295,7 @@ class FlowScheduler(wiring.Component):
         than the one that goes in this cycle."""
         inputs = self.ports * self.channels
         keeps_on, keeps_throwing = Signal(inputs), Signal(inputs)
-        moving = Signal(inputs)  # a flow goes on from here
+        moving = self.moving
         throwing = Signal(inputs)
         go = Signal(inputs)
         outputs = [Signal(self.ports, name=f"outputs_{k}") for k in range(inputs)]

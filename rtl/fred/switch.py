@@ -315,8 +315,9 @@ class FredSwitch(wiring.Component):
             ]
             forward.append(scheduler.forward[place])
             flit = channel.flits.payload.as_value()
-            # At most one channel forwards.
-            entering = entering | (flit if self.data_channels == 1 else Mux(forward[-1], flit, 0))
+            # Chosen by a register: an adder comes behind it, and which flits go is known late.
+            mine = Const(1) if self.data_channels == 1 else scheduler.moving[place]
+            entering = entering | Mux(mine, flit, 0)
         m.d.comb += [lane.valid.eq(Cat(forward).any()), lane.flit.as_value().eq(entering)]
         with m.If(self.i[port].valid):
             m.d.sync += self.received[port].eq(self.received[port] + 1)

@@ -165,6 +165,7 @@ class SchedulerIsSafe(_Scheduled):
                 Assert(~taken[k] | (packet.valid & (left[k] == scheduler.go[k]))),
                 Assert(~scheduler.go[k] | (left[k] != 0)),
                 Assert(~scheduler.go[k] | self.flit_valid[k]),
+                Assert(scheduler.moving[k] == under_way[k]),
                 Assert(scheduler.forward[k] == (scheduler.go[k] & under_way[k])),
                 Assert(~(self.start[k] & self.discard[k])),
                 Assert(~(self.start[k] & packet.payload.discard)),
