@@ -5,6 +5,7 @@ import pytest
 from rtl.common.packet import DataType, Operator
 from rtl.fred.switch import FredSwitch
 from sim_top.simulator import simulate
+from tests.fred_models import once_per_kind
 
 
 def run(ports, simulator="icarus", packet_bytes=64, testcase=None):
@@ -25,6 +26,7 @@ def run(ports, simulator="icarus", packet_bytes=64, testcase=None):
         testbench="testbenches.tb_fred_collectives",
         simulator=simulator,
         timeout_seconds=1200,
+        change=once_per_kind(ports, simulator),
         testcase=testcase,
         parameters=options,
     )

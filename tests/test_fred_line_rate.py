@@ -5,6 +5,7 @@ import pytest
 from rtl.common.packet import DataType, Operator
 from rtl.fred.switch import FredSwitch
 from sim_top.simulator import simulate
+from tests.fred_models import once_per_kind
 
 
 def run(
@@ -36,6 +37,7 @@ def run(
         testbench="testbenches.tb_fred_line_rate",
         simulator=simulator,
         timeout_seconds=1200,
+        change=once_per_kind(ports, simulator),
         parameters={
             **options,
             "data_types": types,

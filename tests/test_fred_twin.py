@@ -13,6 +13,7 @@ from sw_model.fabric.fred_packets import ArrivingPacket, PacketSwitch
 from sw_model.fred.configuration import Configuration, Flow
 from sw_model.fred.routing import route
 from sw_model.fred.timing import FRED_TIMING
+from tests.fred_models import once_per_kind
 
 MP, PP, DP, CONTROL = TrafficClass
 GOOD = {
@@ -38,6 +39,7 @@ def run(simulator="icarus", rate=Fraction(1), rounds=6, ops=30, seed=None, **cha
         simulator=simulator,
         seed=seed,
         timeout_seconds=1200,
+        change=once_per_kind(options["ports"], simulator),
         parameters={
             **options,
             "classes": [c.name.lower() for c in options["classes"]],
