@@ -45,14 +45,9 @@ DATA_TYPES = tuple(ELEMENT_BYTES)
 _SRAM_FLITS = 1 << 20  # what an SRAM address of the RTL reaches
 
 
-def _check_tree(dim: Dim, dims: int, engine: EngineParameters) -> None:
+def _check_tree(dim: Dim, dims: int) -> None:
     if dims > 1:
         raise ValueError(f"a tree of FRED switches must be the only dim, not one of {dims}")
-    if engine.classes:
-        raise ValueError(
-            "a tree of FRED switches must have one channel for all classes: leave engine.classes "
-            f"out, instead of {', '.join(engine.classes)}"
-        )
     assert dim.tree is not None
     TreePorts(dim.tree.tree(dim.size), dim.middle_copies)
 
@@ -327,7 +322,7 @@ class Platform:
         engine = engine or EngineParameters()
         for dim in topology.dims:
             if dim.tree is not None:
-                _check_tree(dim, len(topology.dims), engine)
+                _check_tree(dim, len(topology.dims))
         port = Fraction(engine.flit_bytes * clock_hz)
         links = []
         for number, dim in enumerate(topology.dims, start=1):

@@ -11,7 +11,7 @@ from fractions import Fraction
 
 from sw_model.collective.plan import Collective
 from sw_model.schedule.joint_bound import NO_BOUND, JointBound
-from sw_model.workload.layers import Pass
+from sw_model.workload.layers import Part
 
 __all__ = [
     "CollectiveResult",
@@ -41,7 +41,7 @@ class Interval:
     rank: int
     iteration: int
     layer: int
-    part: Pass
+    part: Part
     start: int
     end: int
 
@@ -54,7 +54,7 @@ class CollectiveResult:
     collective: Collective
     iteration: int
     layer: int
-    part: Pass
+    part: Part
     first_issue: int
     last_issue: int
     first_end: int

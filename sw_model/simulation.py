@@ -25,7 +25,7 @@ from sw_model.schedule.phases import Turn
 from sw_model.topology import Topology
 from sw_model.training import train
 from sw_model.workload.layers import Workload
-from sw_model.workload.spans import collectives_of
+from sw_model.workload.spans import collectives_of, issued
 
 __all__ = ["TlmRun", "dim_results", "run_result", "simulate", "simulate_on"]
 
@@ -87,7 +87,7 @@ def simulate_on(
     platform = experiment.platform()
     settings = experiment.workload
     collectives = collectives_of(workload, platform.topology, settings.data_type)
-    _check_packets(platform, list(collectives.values()) * settings.iterations)
+    _check_packets(platform, issued(workload, collectives) * settings.iterations)
     activity: list[DimBar] = []
     places: dict[int, int] = {}
 

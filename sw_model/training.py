@@ -38,9 +38,10 @@ from sw_model.results import (
     union_length,
 )
 from sw_model.topology import Topology
-from sw_model.workload.layers import Pass, Workload
-from sw_model.workload.program import Await, Compute, Issue, Step, iteration
+from sw_model.workload.layers import Part, Pass, Workload
+from sw_model.workload.program import iteration
 from sw_model.workload.spans import collectives_of
+from sw_model.workload.steps import Await, Compute, Issue, Step
 from sw_model.workload.variation import Variation
 
 __all__ = ["to_cycles", "train"]
@@ -59,7 +60,7 @@ class _Entry:
     collective: Collective
     iteration: int
     layer: int
-    part: Pass
+    part: Part
     entered: dict[int, int] = field(default_factory=dict)
     ended: dict[int, int] = field(default_factory=dict)
 
@@ -73,7 +74,7 @@ class _Rank:
     steps: Iterator[tuple[int, Step | None]]
     entries: int = 0
     computed: int = 0  # passes begun
-    pending: dict[tuple[int, Pass], int] = field(default_factory=dict)
+    pending: dict[tuple[int, Part, int], int] = field(default_factory=dict)
     waits_at: tuple[int, Await] | None = None
     waits_for: int | None = None
     waits_since: int = 0
@@ -87,7 +88,7 @@ class _Loop:
     def __init__(
         self,
         workload: Workload,
-        collectives: Mapping[tuple[int, Pass], Collective],
+        collectives: Mapping[tuple[int, Part], Collective],
         backend: Backend,
         iterations: int,
         clock_hz: int,
@@ -99,11 +100,11 @@ class _Loop:
         self.clock_hz = clock_hz
         self.variation = variation
         self.start = backend.now
-        program = iteration(workload)
+        programs = {rank: iteration(workload, rank) for rank in backend.representatives}
         self.ranks = {
-            rank: _Rank(rank, _walk(program, iterations)) for rank in backend.representatives
+            rank: _Rank(rank, _walk(program, iterations)) for rank, program in programs.items()
         }
-        self.steps_total = len(self.ranks) * (len(program) + 1) * iterations
+        self.steps_total = sum(len(program) + 1 for program in programs.values()) * iterations
         self.steps_done = 0
         self.entries: dict[int, _Entry] = {}
         self.numbers: dict[int, int] = {}  # of the backend -> of the entry
@@ -165,7 +166,7 @@ class _Loop:
             return
         entry = rank.entries
         rank.entries += 1
-        rank.pending[step.layer, step.part] = entry
+        rank.pending[step.layer, step.part, step.microbatch] = entry
         if entry not in self.entries:
             self.entries[entry] = _Entry(collective, number, step.layer, step.part)
         self.entries[entry].entered[rank.rank] = self.backend.now
@@ -184,7 +185,7 @@ class _Loop:
         self.entering.clear()
 
     def _must_wait(self, rank: _Rank, number: int, step: Await) -> bool:
-        entry = rank.pending.get((step.layer, step.part))
+        entry = rank.pending.get((step.layer, step.part, step.microbatch))
         if entry is None:
             return False
         ended = self.entries[entry].ended.get(rank.rank)
@@ -200,7 +201,9 @@ class _Loop:
     def _must_wait_for_update(self, rank: _Rank, number: int, step: Await, ended: int) -> bool:
         if not step.update:
             return False
-        del rank.pending[step.layer, step.part]
+        entry = rank.pending.pop((step.layer, step.part, step.microbatch))
+        if not _takes_part(self.entries[entry].collective, rank.rank):
+            return False
         return self._sleep("update", rank, number, step, self._updated(rank, number, step, ended))
 
     def _updated(self, rank: _Rank, number: int, step: Await, ended: int) -> int:
@@ -218,7 +221,8 @@ class _Loop:
         entered, now = done.entered[rank.rank], completion.cycle
         done.ended[rank.rank] = now
         where = Issue(done.layer, done.part)
-        self._interval("communication", rank.rank, done.iteration, where, entered, now)
+        if _takes_part(done.collective, rank.rank):
+            self._interval("communication", rank.rank, done.iteration, where, entered, now)
         if rank.waits_for != entry:
             return
         assert rank.waits_at is not None
@@ -306,13 +310,18 @@ class _Loop:
                 exposed=union_length(bars.get((index, "exposed"), ())),
                 update=union_length(bars.get((index, "update"), ())),
                 bytes=sum(
-                    layer.communication(part).bytes
+                    self.workload.times(part) * layer.communication(part).bytes
                     for part in Pass
                     if (index, part) in self.collectives
                 ),
             )
             for index, layer in enumerate(self.workload.layers)
         )
+
+
+def _takes_part(collective: Collective, rank: int) -> bool:
+    """Whether a rank is in a group of a collective that names its groups; all are in the others."""
+    return not collective.groups or any(rank in group for group in collective.groups)
 
 
 def _walk(program: Sequence[Step], iterations: int) -> Iterator[tuple[int, Step | None]]:
@@ -331,7 +340,7 @@ def _walk(program: Sequence[Step], iterations: int) -> Iterator[tuple[int, Step 
     for update in (False, True):
         for step in program:
             if isinstance(step, Issue):
-                yield iterations - 1, Await(step.layer, step.part, update)
+                yield iterations - 1, Await(step.layer, step.part, update, step.microbatch)
 
 
 async def train(

@@ -79,12 +79,14 @@ def test_full_is_wide_enough() -> None:
     assert min(s.chunks for s in schedules) == 1
     assert min(c.elements for c in collectives) == 1
     assert max(c.elements * c.element_bytes for c in collectives) == 4 << 20
-    assert {len(c.dims) for c in collectives} == {1, 2, 3}
+    assert {len(c.dims) for c in collectives} == {0, 1, 2, 3}
+    assert {len(c.groups) for c in collectives} == {0, 1, 2}
     assert {c.operation for c in collectives} == {
         Operation.ALL_REDUCE,
         Operation.REDUCE_SCATTER,
         Operation.ALL_GATHER,
         Operation.ALL_TO_ALL,
+        Operation.SEND,
     }
     arithmetic = {(c.data_type, c.operator) for c in collectives}
     assert arithmetic == set(product(ELEMENT_TYPES, ("sum", "max", "min")))

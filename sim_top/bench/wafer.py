@@ -8,6 +8,7 @@ wafer with flits of 16 bytes. Data are compared bit for bit.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from fractions import Fraction
 
 from sim_top.bench.ace import utilisation, watch
@@ -24,8 +25,9 @@ from sw_model.platform import EngineParameters, MemoryParameters, Partition, Pla
 from sw_model.schedule.options import PlanBook, ScheduleOptions
 from sw_model.topology import Dim, DimKind, Topology
 
-__all__ = ["EVERYONE", "GROUPS", "measure", "wafer_platform"]
+__all__ = ["EVERYONE", "GROUPS", "measure", "model_at_once", "wafer_platform"]
 
+WAFER = TreeShape(ranks=4, ups=4, tops=2)
 _CHUNKS = 16
 _ELEMENTS = 32_768  # 64 KiB of FP16
 
@@ -43,9 +45,9 @@ GROUPS = (
 """Two MP groups, one below an L1 switch and one below two, and a DP group below four."""
 
 
-def wafer_platform() -> Platform:
-    """Five FRED_3(8) with 4 NPUs and 4 up links, two FRED_3(10); links of 20 ns."""
-    shape = TreeShape(ranks=4, ups=4, tops=2)
+def wafer_platform(shape: TreeShape | None = WAFER) -> Platform:
+    """Five FRED_3(8) with 4 NPUs and 4 up links, two FRED_3(10); links of 20 ns. Or 20 NPUs below
+    another ``shape``, below one switch where there is none."""
     dim = Dim(DimKind.FRED, 20, Fraction(20 * 10**9), 20_000, tree=shape)
     return Platform.from_topology(
         Topology((dim,)),
@@ -63,11 +65,11 @@ def measure() -> list[Result]:
     build(model)
     work = SingleCollectives(GROUPS, at_once=True)
     outcome = run_job(model, Job(platform=platform, schedule=schedule, work=work))
-    groups = _tlm(platform, schedule, GROUPS)
+    groups = model_at_once(platform, schedule, GROUPS)
     for number, (issued, results) in enumerate(zip(outcome.issued, outcome.results, strict=True)):
         wrong = first_difference(issued, results, seed=1, number=number, flows=groups.book.flows)
         assert wrong is None, wrong
-    alone = _tlm(platform, schedule, (EVERYONE,))
+    alone = model_at_once(platform, schedule, (EVERYONE,))
     flits = Fraction(EVERYONE.elements * EVERYONE.element_bytes, platform.engine.flit_bytes)
     speed = outcome.simulated / outcome.seconds
     return [
@@ -86,8 +88,8 @@ def measure() -> list[Result]:
     ]
 
 
-def _tlm(
-    platform: Platform, schedule: ScheduleOptions, requests: tuple[Collective, ...]
+def model_at_once(
+    platform: Platform, schedule: ScheduleOptions, requests: Sequence[Collective]
 ) -> TlmBackend:
     """The TLM after it has run all of them, entered in the first cycle."""
     backend = TlmBackend(PlanBook(platform, schedule, collectives=requests))

@@ -30,7 +30,7 @@ from sw_model.results import (
 from sw_model.schedule.options import PlanBook
 from sw_model.simulation import dim_results, run_result, simulate_on
 from sw_model.workload.layers import Workload
-from sw_model.workload.spans import collectives_of
+from sw_model.workload.spans import collectives_of, issued
 
 __all__ = ["check_memory", "run_cosim", "run_job", "run_jobs"]
 
@@ -74,7 +74,7 @@ def run_cosim(
     small = workload.scaled(scale, settings.data_type)
 
     collectives = collectives_of(small, platform.topology, settings.data_type)
-    check_memory(platform, list(collectives.values()) * settings.iterations)
+    check_memory(platform, issued(small, collectives) * settings.iterations)
     check_rtl(platform)
     # A tree of switches is modelled packet by packet: too many at full size.
     whole = workload if platform.tree is None else small

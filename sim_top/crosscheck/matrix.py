@@ -8,10 +8,12 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import exp, log, prod
 
+from sim_top.crosscheck.tree import tree_collectives, tree_platform
 from sw_model.collective.plan import ELEMENT_BYTES, Collective, Operation
 from sw_model.platform import (
     DATA_TYPES,
     OPERATORS,
+    TRAFFIC_CLASSES,
     EngineParameters,
     MemoryParameters,
     Partition,
@@ -235,6 +237,16 @@ def matrix(name: str) -> Iterator[Case]:
             large = replace(platform, memory=replace(platform.memory, words=_WORDS))
             yield Case(Setting(f"{label}, themis scf, large", large, scf), _large(large))
     if full:
+        for label, classes in (
+            ("a tree of fred", ()),
+            ("a tree of fred, classes", TRAFFIC_CLASSES),
+        ):
+            platform = tree_platform(classes)
+            for schedule_name in ("baseline", "one chunk"):
+                setting = Setting(f"{label}, {schedule_name}", platform, dict(_FULL)[schedule_name])
+                yield Case(setting, tree_collectives())
+            stalled = Setting(f"{label}, memory stalls", platform, _FULL[0][1], stalls=64)
+            yield Case(stalled, tree_collectives())
         platform = _platform((_RING, 2, 20, 16), (_FRED, 3, 20, 24))
         engine = replace(platform.engine, data_types=DATA_TYPES, operators=OPERATORS)
         platform = replace(platform, engine=engine)

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from amaranth.hdl import Module, Value
+from amaranth.hdl import Module
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from rtl.fred.switch import FredSwitch
 from rtl.link.wire import LinkWire
-from sim_top.platform.parameters import classes_of, data_types_of, flow_table, operators_of
+from sim_top.platform.fred import attach, fred_switch
+from sim_top.platform.parameters import flow_table
 from sw_model.fred.table import entry_bits
-from sw_model.fred.timing import FRED_TIMING
 from sw_model.platform import Platform
 
 __all__ = ["SwitchBank"]
@@ -30,8 +29,7 @@ class SwitchBank(wiring.Component):
     -------
     receive, send : wires, P for each switch, switch after switch
     index, entry, write : In
-        While ``write`` is high, ``entry`` goes to ``index`` of every configuration memory. Two
-        cycles must lie between two writes.
+        For every configuration memory (:class:`~sim_top.platform.fred.Configured`).
     errors : Out
         One bit per switch: it refused an entry or a packet, or its links are overrun.
     """
@@ -43,23 +41,15 @@ class SwitchBank(wiring.Component):
         self.switches = platform.topology.npus // self.ports
         self.entry_bits = entry_bits(self.ports, self.middle_copies)
         flit_bytes = platform.engine.flit_bytes
-        depth = platform.buffer_flits(dim)
         entries = len(flow_table(description, platform.engine).entries)
         wire = LinkWire(flit_bytes, platform.engine.lanes)
         self._switches = [
-            FredSwitch(
+            fred_switch(
+                platform,
+                dim,
                 ports=self.ports,
                 middle_copies=self.middle_copies,
-                flit_bytes=flit_bytes,
-                packet_bytes=platform.engine.packet_bytes,
-                data_types=data_types_of(platform.engine),
-                operators=operators_of(platform.engine),
-                adder_depth=FRED_TIMING.adder_depth,
                 configurations=entries,
-                input_depth=depth,
-                output_credits=depth,
-                rate=platform.links[dim].rate,
-                classes=classes_of(platform),
             )
             for _ in range(self.switches)
         ]
@@ -83,11 +73,5 @@ class SwitchBank(wiring.Component):
                 place = number * self.ports + port
                 wiring.connect(m, wiring.flipped(self.receive[place]), switch.i[port])
                 wiring.connect(m, switch.o[port], wiring.flipped(self.send[place]))
-            m.d.comb += [
-                switch.configure.valid.eq(self.write),
-                switch.configure.payload.index.eq(self.index),
-                switch.configure.payload.entry.eq(self.entry),
-            ]
-            with m.If(switch.error | (switch.configured & Value.cast(switch.refusal).any())):
-                m.d.sync += self.errors[number].eq(1)
+            attach(m, switch, self, number)
         return m

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from amaranth.hdl import Module, Value
+from amaranth.hdl import Module
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from rtl.fred.switch import FredSwitch
 from rtl.link.delay import LinkDelay
 from rtl.link.wire import LinkWire
-from sim_top.platform.parameters import data_types_of, operators_of
+from sim_top.platform.fred import attach, fred_switch
 from sw_model.fred.table import entry_bits
-from sw_model.fred.timing import FRED_TIMING
 from sw_model.fred.tree.placement import CONFIGURATIONS
 from sw_model.platform import Platform
 
@@ -34,8 +32,8 @@ class SwitchTree(wiring.Component):
     -------
     receive, send : wires, one for each NPU
     switch, index, entry, write : In
-        While ``write`` is high, ``entry`` goes to ``index`` of the configuration memory of switch
-        ``switch``: L1 switches in order, then L2 switches. Two cycles must lie between two writes.
+        For the configuration memory of switch ``switch``, L1 switches in order, then L2 switches
+        (:class:`~sim_top.platform.fred.Configured`).
     errors : Out
         One bit per switch, in the same order: it refused an entry or a packet, or its links are
         overrun.
@@ -47,31 +45,26 @@ class SwitchTree(wiring.Component):
         self.ports = ports
         self.switches = len(ports.switches)
         self.flit_bytes = platform.engine.flit_bytes
+        self.channels = platform.engine.lanes
         self.link = platform.links[0]
-        depth = platform.buffer_flits(0)
         sizes = {level: ports.ports(level) for level in ("L1", "L2")}
         self.entry_bits = max(entry_bits(size, ports.middle_copies) for size in sizes.values())
         self._switches = {
-            (level, number): FredSwitch(
+            (level, number): fred_switch(
+                platform,
+                0,
                 ports=sizes[level],
                 middle_copies=ports.middle_copies,
-                flit_bytes=self.flit_bytes,
-                packet_bytes=platform.engine.packet_bytes,
-                data_types=data_types_of(platform.engine),
-                operators=operators_of(platform.engine),
-                adder_depth=FRED_TIMING.adder_depth,
                 configurations=CONFIGURATIONS,
-                input_depth=depth,
-                output_credits=depth,
-                rate=self.link.rate,
             )
             for level, number in ports.switches
         }
         npus = ports.tree.switches * ports.tree.ranks
+        wire = LinkWire(self.flit_bytes, self.channels)
         super().__init__(
             {
-                "receive": In(LinkWire(self.flit_bytes)).array(npus),
-                "send": Out(LinkWire(self.flit_bytes)).array(npus),
+                "receive": In(wire).array(npus),
+                "send": Out(wire).array(npus),
                 "switch": In(8),
                 "index": In(12),
                 "entry": In(self.entry_bits),
@@ -84,14 +77,7 @@ class SwitchTree(wiring.Component):
         m = Module()
         for place, ((level, number), switch) in enumerate(self._switches.items()):
             m.submodules[f"{level.lower()}_{number}"] = switch
-            m.d.comb += [
-                switch.configure.valid.eq(self.write & (self.switch == place)),
-                switch.configure.payload.index.eq(self.index),
-                # The smaller switches have shorter entries.
-                Value.cast(switch.configure.payload.entry).eq(self.entry),
-            ]
-            with m.If(switch.error | (switch.configured & Value.cast(switch.refusal).any())):
-                m.d.sync += self.errors[place].eq(1)
+            attach(m, switch, self, place, chosen=self.switch == place)
         tree = self.ports.tree
         for rank in range(tree.switches * tree.ranks):
             number, port = self.ports.down(rank)
@@ -112,7 +98,9 @@ class SwitchTree(wiring.Component):
             ("up", below.o[port], above.i[place]),
             ("down", above.o[place], below.i[port]),
         ):
-            delay = LinkDelay(flit_bytes=self.flit_bytes, latency=self.link.latency)
+            delay = LinkDelay(
+                flit_bytes=self.flit_bytes, latency=self.link.latency, channels=self.channels
+            )
             m.submodules[f"{name}_{number}_{link}"] = delay
             wiring.connect(m, source, delay.i)
             wiring.connect(m, delay.o, sink)

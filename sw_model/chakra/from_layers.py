@@ -20,10 +20,12 @@ from sw_model.chakra.files import SCHEMA_VERSION, Trace
 from sw_model.chakra.graph import NANOSECONDS, TRAFFIC
 from sw_model.chakra.messages import CollectiveKind, NodeKind, message
 from sw_model.collective.plan import Operation
+from sw_model.errors import InputError
 from sw_model.topology import Topology
-from sw_model.workload.layers import Layer, Pass, Workload
-from sw_model.workload.program import Await, Compute, Issue, Step, iteration
+from sw_model.workload.layers import Layer, Part, Pass, Workload
+from sw_model.workload.program import iteration
 from sw_model.workload.spans import span_dims, split_for_group
+from sw_model.workload.steps import Await, Compute, Issue, Step
 from sw_model.workload.traffic import TrafficClass
 
 __all__ = ["LayerTrace", "trace_of_layers"]
@@ -61,7 +63,7 @@ class _Writer:
         self.nodes: list[Any] = []
         self.layer = ""  # of the step
         self.last: list[int] = []  # what the next compute waits for
-        self.pending: dict[tuple[int, Pass], int] = {}
+        self.pending: dict[tuple[int, Part], int] = {}
         self.layers: list[str] = []
         #: Gradients put off to the end of the iteration, by operation and dims: (layer, bytes).
         self.gradients: dict[tuple[Operation, tuple[int, ...]], list[tuple[int, int]]] = {}
@@ -94,6 +96,7 @@ class _Writer:
             self.last = [*self.last, self.pending.pop((step.layer, step.part))]
 
     def issue(self, layer: Layer, step: Issue) -> None:
+        assert isinstance(step.part, Pass), "the layers have no stages"
         communication = layer.communication(step.part)
         if communication.operation is None or communication.bytes == 0:
             return
@@ -158,8 +161,12 @@ def trace_of_layers(
     Raises
     ------
     InputError
-        where the workload's groups are none of the network.
+        where the workload's groups are none of the network, or it has stages.
     """
+    if workload.pipeline is not None:
+        raise InputError(
+            "a workload with a pipeline runs on the platform's engines, not as a trace"
+        )
     topology = split_for_group(network, workload)
     writer = _Writer(workload, topology, fused)
     program = iteration(workload)

@@ -28,9 +28,17 @@ class ClassTurns:
 
     def begin(self, lane: int, packets: int, waiting: Collection[int]) -> None:
         """So many packets of one begin, while others wait."""
+        self.served(lane)
+        for other in waiting:
+            if other != lane:
+                self.passed(other, packets)
+
+    def served(self, lane: int) -> None:
+        """Its first packet begins."""
         if self._passed.get(lane, 0) >= self.bound:
             self._served = lane
         self._passed[lane] = 0
-        for other in waiting:
-            if other != lane:
-                self._passed[other] = self._passed.get(other, 0) + packets
+
+    def passed(self, lane: int, packets: int) -> None:
+        """So many packets of others begin while it waits."""
+        self._passed[lane] = self._passed.get(lane, 0) + packets

@@ -24,6 +24,7 @@ class Packet:
     Attributes
     ----------
     configuration : its index
+    lane : number of its class, 0 where all share one channel
     order : op, step, sequence: its place in the plan's order
     step : receive step that takes it
     final : the last of its message
@@ -31,6 +32,7 @@ class Packet:
     """
 
     configuration: int
+    lane: int
     order: tuple[int, int, int]
     step: int
     final: bool

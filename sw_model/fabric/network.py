@@ -73,7 +73,7 @@ class Network:
         return TreeFabric(
             self.kernel,
             flows,
-            [endpoint.lanes[0].dims[0] for endpoint in self.endpoints.values()],
+            [[lane.dims[0] for lane in one.lanes] for one in self.endpoints.values()],
             self.platform.links[0],
             self.platform.buffer_flits(0),
             self.platform.engine.packet_bytes // self.platform.engine.flit_bytes,

@@ -154,7 +154,10 @@ def page_of_run(run: RunResult, *, title: str) -> Page:
         if interval.rank != latest.rank:
             continue
         part = interval.part
-        kind = _PASSES[part] if interval.kind == "compute" else interval.kind
+        kind = interval.kind
+        if kind == "compute":
+            assert isinstance(part, Pass)
+            kind = _PASSES[part]
         label = (
             f"{training.layers[interval.layer].name} {part.value}, "
             f"iteration {interval.iteration + 1}"

@@ -90,6 +90,7 @@ def _draw_lanes(axis: Axes, run: RunResult, rank: int) -> None:
         if interval.rank != rank:
             continue
         if interval.kind == "compute":
+            assert isinstance(interval.part, Pass)
             colour = _COMPUTE[interval.part][1]
         elif interval.kind in ("exposed", "update"):
             colour = (_EXPOSED if interval.kind == "exposed" else _UPDATE)[1]

@@ -99,7 +99,9 @@ class PlanBook:
         self._states = [PlannerState() for _ in range(platform.engine.lanes)]
         self.flows: TreeTable | None = None
         if platform.tree is not None:
-            self.flows = tree_table(platform.tree, collectives)
+            self.flows = tree_table(
+                platform.tree, collectives, class_channels=platform.engine.lanes > 1
+            )
 
     def plan(self, number: int, collective: Collective) -> CollectivePlan:
         """The plan of collective ``number`` (from 0) of the sequence.

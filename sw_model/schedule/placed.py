@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from sw_model.collective.plan import Collective, CollectivePlan
+from sw_model.collective.plan import Algorithm, Collective, CollectivePlan, Operation
 from sw_model.errors import InputError
 from sw_model.fred.tree.placement import groups_of
 from sw_model.platform import Platform
@@ -41,7 +41,21 @@ def placed_plan(
     if not groups:
         return plan(collective, platform.topology)
     dim = replace(platform.topology.dims[0], size=len(groups[0]), tree=None)
-    local = plan(replace(collective, dims=(0,), groups=()), Topology((dim,)))
+    local = _switched(plan(replace(collective, dims=(0,), groups=()), Topology((dim,))))
     return replace(
         local, collective=collective, topology=platform.topology, groups=groups, local=local
     )
+
+
+def _switched(plan: CollectivePlan) -> CollectivePlan:
+    """A send's messages are unicasts of the switches: configurations carry all on a tree."""
+    if plan.collective.operation is not Operation.SEND:
+        return plan
+    chunks = tuple(
+        replace(
+            chunk,
+            phases=tuple(replace(p, algorithm=Algorithm.IN_NETWORK) for p in chunk.phases),
+        )
+        for chunk in plan.chunks
+    )
+    return replace(plan, chunks=chunks)

@@ -12,9 +12,10 @@ from fractions import Fraction
 
 from sw_model.collective.plan import ELEMENT_BYTES, Operation
 from sw_model.errors import InputError
+from sw_model.workload.pipeline import Handover, Pipeline, stages_of_layers
 
 __all__ = [
-    "Communication", "Layer", "Mode", "Pass", "Span", "Workload",
+    "Communication", "Layer", "Mode", "Part", "Pass", "Span", "Workload",
 ]  # fmt: skip
 
 
@@ -49,6 +50,10 @@ class Pass(enum.Enum):
     FORWARD = "forward"
     INPUT_GRADIENT = "input gradient"
     WEIGHT_GRADIENT = "weight gradient"
+
+
+Part = Pass | Handover
+"""What a collective belongs to: a pass of a layer, or what a stage hands over."""
 
 
 class Span(enum.Enum):
@@ -139,6 +144,7 @@ class Workload:
     last_bottom_layer : index of the last bottom-MLP layer (HYBRID_DLRM*)
     checkpoints, checkpoint_initiates : layers whose output is kept, and layers before whose
         backward pass the forward pass is computed again from the last checkpoint
+    pipeline : cuts the layers into stages (HYBRID_TRANSFORMER on a tree of switches)
     path : file it came from
     """
 
@@ -148,7 +154,22 @@ class Workload:
     last_bottom_layer: int | None = None
     checkpoints: tuple[int, ...] = ()
     checkpoint_initiates: tuple[int, ...] = ()
+    pipeline: Pipeline | None = None
     path: str | None = field(default=None, compare=False)
+
+    @property
+    def stages(self) -> tuple[int, ...]:
+        """The stage of every layer."""
+        if self.pipeline is None:
+            return (0,) * len(self.layers)
+        times = [sum(layer.compute_ns(part) for part in Pass) for layer in self.layers]
+        return stages_of_layers(times, self.pipeline.stages)
+
+    def times(self, part: Part) -> int:
+        """How often an iteration issues the collective of a part of a layer."""
+        if self.pipeline is None or part is Pass.WEIGHT_GRADIENT:
+            return 1
+        return self.pipeline.microbatches
 
     def span(self, layer: int, part: Pass) -> Span:
         """Which dims the collective of ``part`` of layer number ``layer`` spans."""
@@ -159,13 +180,20 @@ class Workload:
         return weights if part is Pass.WEIGHT_GRADIENT else activations
 
     def communication_bytes(self) -> int:
-        """Payload of one iteration on one rank."""
-        return sum(
-            layer.communication(part).bytes
-            for layer in self.layers
-            for part in Pass
-            if layer.communication(part).operation is not None
-        )
+        """Payload of one iteration on one rank, that of the stage with most."""
+        own = [0] * (1 + max(self.stages, default=0))
+        for layer, stage in zip(self.layers, self.stages, strict=True):
+            own[stage] += sum(
+                self.times(part) * layer.communication(part).bytes
+                for part in Pass
+                if layer.communication(part).operation is not None
+            )
+        pipeline = self.pipeline
+        if pipeline is not None:
+            for stage in range(pipeline.stages):
+                sends = (stage > 0) + (stage + 1 < pipeline.stages)
+                own[stage] += sends * pipeline.microbatches * pipeline.boundary
+        return max(own)
 
     def check_elements(self, data_type: str) -> None:
         """Refuse a payload that is no whole number of elements.
@@ -186,6 +214,12 @@ class Workload:
                         path=self.path,
                         line=layer.line,
                     )
+        if self.pipeline is not None and self.pipeline.boundary % size:
+            raise InputError(
+                f"pipeline.boundary must be a multiple of {size} bytes, one {data_type} element, "
+                f"not {self.pipeline.boundary}",
+                path=self.path,
+            )
 
     def scaled(self, scale: Fraction, data_type: str) -> Workload:
         """The same workload with compute times and payloads multiplied by ``scale``.
@@ -199,14 +233,20 @@ class Workload:
             return self
         size = ELEMENT_BYTES[data_type]
 
+        def smaller(count: int) -> int:
+            return max(1, int(count * scale / size + Fraction(1, 2))) * size
+
         def payload(old: Communication) -> Communication:
             if old.operation is None or old.bytes == 0:
                 return old
-            elements = int(old.bytes * scale / size + Fraction(1, 2))
-            return Communication(old.operation, max(1, elements) * size)
+            return Communication(old.operation, smaller(old.bytes))
 
+        pipeline = self.pipeline
+        if pipeline is not None:
+            pipeline = replace(pipeline, boundary=smaller(pipeline.boundary))
         return replace(
             self,
+            pipeline=pipeline,
             layers=tuple(
                 replace(
                     layer,

@@ -1,6 +1,7 @@
 """What a rank does in one iteration, step by step, for each mode of the ASTRA-sim 1.0 text.
 
-A program is the same for every rank. Collectives are issued and run beside compute; a rank stands
+A program is the same for every rank, but for those of a pipeline's stages
+(`sw_model.workload.stage_program`). Collectives are issued and run beside compute; a rank stands
 still only at an `Await`.
 
 ======================  ====================================================================
@@ -27,45 +28,21 @@ the gradients of the embedding before they are used.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from fractions import Fraction
 
 from sw_model.workload.layers import Mode, Pass, Workload
+from sw_model.workload.stage_program import stage_program
+from sw_model.workload.steps import Await, Compute, Issue, Step
 
 __all__ = ["Await", "Compute", "Issue", "Step", "compute_ns", "iteration"]
 
 
-@dataclass(frozen=True)
-class Compute:
-    """Compute ``part`` of layer number ``layer``."""
-
-    layer: int
-    part: Pass
-
-
-@dataclass(frozen=True)
-class Issue:
-    """Issue the collective of ``part`` of a layer, if it has one; takes no time."""
-
-    layer: int
-    part: Pass
-
-
-@dataclass(frozen=True)
-class Await:
-    """Stand still until the collective issued last for ``part`` of a layer has ended, if any, and
-    with ``update``, for a weight gradient, until the update after it has ended too."""
-
-    layer: int
-    part: Pass
-    update: bool = True
-
-
-Step = Compute | Issue | Await
-
-
-def iteration(workload: Workload) -> tuple[Step, ...]:
-    """The steps of one iteration. The same for the first: nothing is pending then."""
+def iteration(workload: Workload, rank: int = 0) -> tuple[Step, ...]:
+    """The steps of one iteration. The same for the first: nothing is pending then; and for all
+    ranks of a stage."""
+    if workload.pipeline is not None:
+        stage = workload.pipeline.stage_of(rank, workload.model_parallel_npus or 1)
+        return tuple(stage_program(workload, stage))
     if workload.mode is Mode.DATA:
         return tuple(_data(workload))
     if workload.mode.is_dlrm:
@@ -76,11 +53,16 @@ def iteration(workload: Workload) -> tuple[Step, ...]:
 
 
 def compute_ns(workload: Workload) -> int | Fraction:
-    """Compute time of one iteration of one rank."""
-    return sum(
-        workload.layers[step.layer].compute_ns(step.part)
-        for step in iteration(workload)
-        if isinstance(step, Compute)
+    """Compute time of one iteration of one rank, that of the stage which computes most."""
+    tensor = workload.model_parallel_npus or 1
+    stages = 1 if workload.pipeline is None else workload.pipeline.stages
+    return max(
+        sum(
+            workload.layers[step.layer].compute_ns(step.part)
+            for step in iteration(workload, tensor * stage)
+            if isinstance(step, Compute)
+        )
+        for stage in range(stages)
     )
 
 

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from sw_model.errors import InputError
 from sw_model.workload.layers import Mode, Workload
+from sw_model.workload.pipeline import Pipeline
 from sw_model.workload.traffic import TrafficClass
 from sw_model.workload.variation import Variation
 
@@ -73,6 +74,7 @@ class WorkloadSettings:
     layers : written out
     model : to be generated
     jobs : several workloads on one network
+    pipeline : cuts the layers of a file or those written out into stages
     comm_group : file of the communicators of Chakra traces
     priorities : classes of communication, the first goes before the others; none: in order of entry
     classes : of the collectives of a communicator, by its name
@@ -91,6 +93,7 @@ class WorkloadSettings:
     layers: Workload | None = None
     model: ModelSettings | None = None
     jobs: tuple[JobSettings, ...] = ()
+    pipeline: Pipeline | None = None
     comm_group: Path | None = None
     priorities: tuple[TrafficClass, ...] = ()
     classes: Mapping[str, TrafficClass] = field(default_factory=dict)

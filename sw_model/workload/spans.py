@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
-from sw_model.collective.plan import ELEMENT_BYTES, Collective
+from sw_model.collective.plan import ELEMENT_BYTES, Collective, Operation
 from sw_model.errors import InputError
 from sw_model.topology import DimKind, Topology
-from sw_model.workload.layers import Pass, Span, Workload
+from sw_model.workload.layers import Part, Pass, Span, Workload
+from sw_model.workload.pipeline import Handover
 
-__all__ = ["collectives_of", "span_dims", "split_for_group"]
+__all__ = ["collectives_of", "issued", "span_dims", "split_for_group"]
 
 
 def span_dims(
@@ -61,6 +63,7 @@ def split_for_group(topology: Topology, workload: Workload) -> Topology:
                 path=workload.path,
                 line=1,
             )
+        _check_stages(topology, workload, group)
         return topology
     dims = []
     left = group
@@ -97,11 +100,30 @@ def split_for_group(topology: Topology, workload: Workload) -> Topology:
     return Topology(tuple(dims))
 
 
+def _check_stages(topology: Topology, workload: Workload, group: int) -> None:
+    pipeline = workload.pipeline
+    if pipeline is None:
+        return
+    if topology.npus % (group * pipeline.stages):
+        raise InputError(
+            f"pipeline.stages must divide the {topology.npus // group} groups of "
+            f"{group} NPUs on the tree of switches, not be {pipeline.stages}",
+            path=workload.path,
+        )
+    if pipeline.stages > len(workload.layers):
+        raise InputError(
+            f"pipeline.stages must be at most the {len(workload.layers)} layers, "
+            f"not {pipeline.stages}",
+            path=workload.path,
+        )
+
+
 def collectives_of(
     workload: Workload, topology: Topology, data_type: str
-) -> dict[tuple[int, Pass], Collective]:
+) -> dict[tuple[int, Part], Collective]:
     """The collective of each pass of each layer that has one: something to send, and a group of
-    more than one rank.
+    more than one rank; and what the stages of a pipeline hand over, by the layer that it comes
+    from.
 
     Raises
     ------
@@ -109,7 +131,7 @@ def collectives_of(
         where a payload is no whole number of elements.
     """
     workload.check_elements(data_type)
-    out = {}
+    out: dict[tuple[int, Part], Collective] = {}
     for index, layer in enumerate(workload.layers):
         for part in Pass:
             communication = layer.communication(part)
@@ -119,7 +141,7 @@ def collectives_of(
             groups: tuple[tuple[int, ...], ...] = ()
             dims: tuple[int, ...] = ()
             if _is_tree(topology):
-                groups = _groups(span, topology.npus, workload.model_parallel_npus or 1)
+                groups = _groups(span, topology.npus, workload, workload.stages[index])
             else:
                 dims = tuple(
                     dim
@@ -137,24 +159,72 @@ def collectives_of(
                 groups=groups,
                 name=f"{layer.name} {part.value}",
             )
+    if workload.pipeline is not None:
+        out.update(_handed_over(workload, topology.npus, data_type))
     return out
+
+
+def issued(
+    workload: Workload, collectives: Mapping[tuple[int, Part], Collective]
+) -> list[Collective]:
+    """All that an iteration issues, each as often as it does; in no particular order."""
+    return [one for (_, part), one in collectives.items() for _ in range(workload.times(part))]
+
+
+def _handed_over(
+    workload: Workload, npus: int, data_type: str
+) -> Iterator[tuple[tuple[int, Part], Collective]]:
+    """From each rank of a stage to the one in its place in the next, and back."""
+    pipeline, tensor = workload.pipeline, workload.model_parallel_npus or 1
+    assert pipeline is not None
+    stages = workload.stages
+    for layer in range(1, len(stages)):
+        if stages[layer] == stages[layer - 1]:
+            continue
+        pairs = tuple(
+            (rank, rank + tensor)
+            for rank in range(npus)
+            if pipeline.stage_of(rank, tensor) == stages[layer - 1]
+        )
+        for source, part, root in (
+            (layer - 1, Handover.ACTIVATIONS, 0),
+            (layer, Handover.GRADIENTS, 1),
+        ):
+            yield (
+                (source, part),
+                Collective(
+                    operation=Operation.SEND,
+                    elements=pipeline.boundary // ELEMENT_BYTES[data_type],
+                    data_type=data_type,
+                    traffic_class="pp",
+                    groups=pairs,
+                    root=root,
+                    target=1 - root,
+                    name=f"{workload.layers[source].name} {part.value}",
+                ),
+            )
 
 
 def _is_tree(topology: Topology) -> bool:
     return topology.dims[0].tree is not None
 
 
-def _groups(span: Span, npus: int, tensor: int) -> tuple[tuple[int, ...], ...]:
+def _groups(span: Span, npus: int, workload: Workload, stage: int) -> tuple[tuple[int, ...], ...]:
     """The groups of a span on a tree of switches, where groups need not end where switches do:
-    ``tensor`` consecutive NPUs share a layer, and those in the same place of each share data."""
+    so many consecutive NPUs share a layer, and those in the same place of each share data; of a
+    pipeline those of the layer's stage."""
     everyone = range(npus)
+    tensor = workload.model_parallel_npus or 1
+    stages = 1 if workload.pipeline is None else workload.pipeline.stages
     sets: list[range] = []
     if span in (Span.ALL, Span.FIRST):
         sets = [everyone]
     elif span is Span.INNER:
-        sets = [everyone[first : first + tensor] for first in range(0, npus, tensor)]
+        firsts = range(tensor * stage, npus, tensor * stages)
+        sets = [everyone[first : first + tensor] for first in firsts]
     elif span is Span.OUTER:
-        sets = [everyone[place::tensor] for place in range(tensor)]
+        first = tensor * stage
+        sets = [everyone[first + place :: tensor * stages] for place in range(tensor)]
     return tuple(tuple(ranks) for ranks in sets if len(ranks) > 1)
 
 

@@ -26,8 +26,10 @@ from sw_model.schema import (
     Text,
     Whole,
 )
-from sw_model.units import parse_bandwidth
+from sw_model.units import parse_bandwidth, parse_size
 from sw_model.workload.layers import Mode
+from sw_model.workload.parallel import PipelineSchedule
+from sw_model.workload.pipeline import Pipeline
 from sw_model.workload.settings import (
     HEADERLESS_MODES,
     JobSettings,
@@ -96,6 +98,22 @@ _MODEL = Record(
 )
 
 
+_PIPELINE = Record(
+    Pipeline,
+    (
+        Key("stages", Whole(2), "of consecutive layers", required=True),
+        Key("microbatches", Whole(1), "in a batch; the layers are those of one", required=True),
+        Key(
+            "boundary",
+            Quantity(parse_size, "8MiB"),
+            "bytes that a rank hands to the next stage for a microbatch",
+            required=True,
+        ),
+        Key("schedule", Choice({one.value: one for one in PipelineSchedule}), "of the stages"),
+    ),
+)
+
+
 class _Classes:
     """Classes of communication by the name of a communicator."""
 
@@ -131,6 +149,7 @@ def _keys() -> tuple[Key, ...]:
         Key("last_bottom_layer", Whole(0), "of the bottom MLP, in the modes HYBRID_DLRM*"),
         Key("checkpoints", ListOf(Whole(0)), "layers whose output is kept"),
         Key("checkpoint_initiates", ListOf(Whole(0)), "layers that compute forward again"),
+        Key("pipeline", _PIPELINE, "stages of the layers, on a tree of FRED switches"),
         Key("comm_group", FilePath(), "communicators of Chakra traces"),
         Key(
             "compute_scale",
@@ -207,6 +226,10 @@ class _Workload:
                 raise names[name].error(
                     f"{names[name].key} goes with {belongs!r}, not with {source!r}"
                 )
+        if "pipeline" in names and source in ("model", "jobs"):
+            raise names["pipeline"].error(
+                f"pipeline goes with 'file' or 'layers', not with {source!r}"
+            )
         for name in _NOT_OF_JOBS:
             if name in names and source == "jobs":
                 raise names[name].error(f"{names[name].key} belongs to each of the jobs")
