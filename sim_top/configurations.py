@@ -1,8 +1,7 @@
 """The configuration memory of the FRED switches of one dim: what runs under which index.
 
 Every switch of a dim gets the same entries when the platform starts: for each class, data type and
-operator one all-reduce, P reduces (the steps of a reduce-scatter) and P multicasts (the steps of an
-all-gather). Each holds one flow, since all members of a dim's group take part in every op.
+operator those of :func:`sw_model.fred.dim_flows.dim_flows`.
 """
 
 from __future__ import annotations
@@ -11,12 +10,11 @@ from collections.abc import Iterable, Sequence
 from itertools import product
 
 from sw_model.fred.configuration import Configuration, Flow
+from sw_model.fred.dim_flows import Ports, dim_flows
 from sw_model.fred.routing import route
 from sw_model.fred.table import entry_image
 
 __all__ = ["FlowTable"]
-
-Ports = tuple[tuple[int, ...], tuple[int, ...]]
 
 
 class FlowTable:
@@ -37,28 +35,27 @@ class FlowTable:
         kinds: Iterable[tuple[str, str]],
         classes: Sequence[str] = ("dp",),
     ) -> None:
-        everyone = tuple(range(ports))
-        shapes: list[Ports] = [
-            (everyone, everyone),
-            *((everyone, (port,)) for port in everyone),
-            *(((port,), everyone) for port in everyone),
-        ]
+        shapes = dim_flows(ports)
         self.classes = tuple(classes)
         self.entries: list[Configuration] = []
         self._index: dict[tuple[Ports, str, str, str], int] = {}
         for traffic_class, (data_type, operator) in product(classes, tuple(kinds)):
-            for inputs, outputs in shapes:
-                flow = Flow(
-                    inputs,
-                    outputs,
-                    traffic_class=traffic_class,
-                    data_type=data_type,
-                    operator=operator,
-                )
-                routed = route(ports, middle_copies, [flow])
-                assert isinstance(routed, Configuration), "a flow alone always routes"
-                key = ((inputs, outputs), traffic_class, data_type, operator)
-                self._index[key] = len(self.entries)
+            for together in shapes:
+                flows = [
+                    Flow(
+                        inputs,
+                        outputs,
+                        traffic_class=traffic_class,
+                        data_type=data_type,
+                        operator=operator,
+                    )
+                    for inputs, outputs in together
+                ]
+                routed = route(ports, middle_copies, flows)
+                assert isinstance(routed, Configuration), "a flow alone and unicasts always route"
+                for shape in together:
+                    key = (shape, traffic_class, data_type, operator)
+                    self._index[key] = len(self.entries)
                 self.entries.append(routed)
 
     def index(

@@ -29,8 +29,9 @@ from rtl.ace.layouts import (
 from rtl.common.packet import DataType, Operator, TrafficClass
 from sim_top.configurations import FlowTable
 from sw_model.collective.plan import BufferUse, CollectivePlan, Piece
-from sw_model.collective.steps import load_pieces, rank_steps, store_pieces
+from sw_model.collective.steps import load_pieces, store_pieces
 from sw_model.endpoint.port_steps import PortReceive, PortSend, Wait, port_program
+from sw_model.endpoint.switched_steps import engine_steps
 from sw_model.errors import InputError
 from sw_model.fred.tree.placement import flow_of
 from sw_model.fred.tree.table import TreeTable
@@ -265,7 +266,7 @@ class RecordCompiler:
         self, plan: CollectivePlan, dim: int, index: int, collective: int, records: list[int]
     ) -> None:
         slot = plan.ops[dim][index]
-        steps = rank_steps(plan, slot.chunk, slot.phase, self.rank)
+        steps = engine_steps(plan, slot.chunk, slot.phase, self.rank)
         topology = plan.topology
         place = topology.coordinates(self.rank)[dim]
         program = port_program(steps, topology.dims[dim], place, dim)

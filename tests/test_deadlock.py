@@ -95,6 +95,83 @@ def test_random_timing_never_deadlocks_wide(block):
         run_program(program, rng, rules)
 
 
+def _exchange_case(rng: random.Random) -> tuple[Program, Rules]:
+    """All-to-alls and sends through switches and round rings, mixed with the other collectives."""
+    dims = rng.choice((1, 1, 2, 2, 3))
+    sizes = [rng.choice({1: (2, 3, 4, 5), 2: (2, 2, 3), 3: (2,)}[dims]) for _ in range(dims)]
+    kinds = [FRED, *(rng.choice((RING, FRED)) for _ in sizes[1:])]
+    topology = Topology(
+        tuple(
+            Dim(kind, size, Fraction(rng.choice((1, 2, 4))), 0)
+            for kind, size in zip(kinds, sizes, strict=True)
+        )
+    )
+    limits = Limits(
+        contexts=rng.choice((1, 1, 2, 3)),
+        buffers=tuple((rng.choice((1, 1, 2, 3)), 1 << 20) for _ in range(2 * dims)),
+    )
+    state, plans = PlannerState(), []
+    for _ in range(rng.choice((1, 2, 3))):
+        operation = rng.choice(
+            (
+                Operation.ALL_TO_ALL,
+                Operation.ALL_TO_ALL,
+                Operation.SEND,
+                Operation.ALL_REDUCE,
+                *OPERATIONS,
+            )
+        )
+        ends = {}
+        if operation is Operation.SEND:
+            ends = {name: rng.randrange(topology.npus) for name in ("root", "target")}
+        plans.append(
+            plan_collective(
+                Collective(
+                    operation, rng.choice((1, 2, 3, 8, 16, 40)), dims=tuple(range(dims)), **ends
+                ),
+                topology,
+                scheduler=rng.choice(("themis", "baseline")),
+                intra=rng.choice(("fifo", "scf")),
+                chunks=rng.choice((1, 2, 3, 4)),
+                state=state,
+                limits=limits,
+            )
+        )
+    rules = Rules(
+        contexts=limits.contexts or 1,
+        queue_depth=rng.choice((1, 2, 4)),
+        switch_slots=rng.choice((1, 2)),
+    )
+    return Program({"dp": plans}), rules
+
+
+def _stopped(cases: range, **broken: bool) -> list[int]:
+    """Seeds of the exchanges that get stuck."""
+    out = []
+    for seed in cases:
+        rng = random.Random(seed)
+        program, rules = _exchange_case(rng)
+        try:
+            run_program(program, rng, dataclasses.replace(rules, **broken))
+        except DeadlockError:
+            out.append(seed)
+    return out
+
+
+def test_messages_through_switches_never_deadlock():
+    assert _stopped(range(400)) == []
+
+
+@pytest.mark.full
+def test_messages_through_switches_never_deadlock_wide():
+    assert _stopped(range(400, 10_400)) == []
+
+
+def test_messages_through_switches_deadlock_without_a_barrier():
+    """One in ten does: a later op's message overtakes a slow sender's."""
+    assert len(_stopped(range(60), barrier=False)) >= 3
+
+
 def _ports_case(rng: random.Random) -> tuple[Program, Rules]:
     """The same with dims of several ports, on which receivers wait for one another, and any
     algorithm that has programs there."""

@@ -125,17 +125,20 @@ def _corners(platform: Platform, seed: int, count: int) -> tuple[Collective, ...
 
 
 def _exchanges(platform: Platform, seed: int) -> tuple[Collective, ...]:
-    """All-to-alls of one element a pair and of two odd sizes, both data types; none where a switch
-    carries a dim, which only reduces and multicasts there."""
-    if any(dim.kind is DimKind.FRED for dim in platform.topology.dims):
-        return ()
+    """All-to-alls of one element a pair and of two odd sizes, both data types; a send."""
     generator = random.Random(seed)
     dims = tuple(range(len(platform.topology.dims)))
     sizes = (1, generator.randrange(100, 2_000), generator.randrange(2_000, 40_000))
-    return tuple(
+    out = [
         _collective(platform, Operation.ALL_TO_ALL, size, data_type, dims, odd=True)
         for size, data_type in zip(sizes, ("fp16", "int32", "fp16"), strict=True)
-    )
+    ]
+    root, target = generator.sample(range(platform.topology.npus), 2)
+    elements = generator.randrange(1, 8_000)
+    name = f"send fp16 x {elements} from {root} to {target}"
+    ends = {"root": root, "target": target}
+    out.append(Collective(Operation.SEND, elements, dims=dims, name=name, **ends))
+    return tuple(out)
 
 
 def _arithmetic(platform: Platform, seed: int) -> tuple[Collective, ...]:

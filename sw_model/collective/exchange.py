@@ -4,7 +4,7 @@ A block is a list of pieces, since what is one range before the phase may lie ap
 (`Geometry.exchange`). Direct messages go straight to their receivers. On a ring every message is
 passed on from neighbour to neighbour: on the way it is kept behind the end of the destination
 buffer, where it needs room that nothing reuses within the phase. What a coordinate has for itself
-is a message to itself.
+is a message to itself, behind all others.
 """
 
 from __future__ import annotations
@@ -55,18 +55,18 @@ def exchange_steps(algorithm: Algorithm, pieces: Pieces) -> tuple[RankSteps, ...
         for receiver, block in enumerate(blocks):
             ends[receiver] = max([ends[receiver], *(p.write + p.length for p in block)])
     group = _Group(ends)
-    for i in range(size):
-        for piece in pieces[i][i]:
-            group.message(i, i, piece.read, None, piece.write, piece.length)
     if algorithm is Algorithm.DIRECT:
         for distance in range(1, size):
             for i in range(size):
                 j = (i + distance) % size
                 for piece in pieces[i][j]:
                     group.message(i, j, piece.read, None, piece.write, piece.length)
-        return group.steps()
-    for way, paths in _ring_paths(algorithm, pieces):
-        _pass_on(group, paths, way)
+    else:
+        for way, paths in _ring_paths(algorithm, pieces):
+            _pass_on(group, paths, way)
+    for i in range(size):
+        for piece in pieces[i][i]:
+            group.message(i, i, piece.read, None, piece.write, piece.length)
     return group.steps()
 
 

@@ -102,6 +102,11 @@ def port_program(steps: RankSteps, dim: Dim, coordinate: int, number: int) -> Po
     return _Compiler(dim, coordinate, number).compile(steps)
 
 
+def _ends_with_barrier(steps: RankSteps) -> bool:
+    first = steps.receives[0] if steps.receives else None
+    return first is not None and first.peer is None and not first.into_destination
+
+
 class _Compiler:
     def __init__(self, dim: Dim, coordinate: int, number: int) -> None:
         self.dim = dim
@@ -141,8 +146,10 @@ class _Compiler:
             self._send(step, port, there, steps.receives, copies)
             if step.copy_offset is not None:
                 copies.append((step, (port, len(self.sends[port]) - 1)))
-        # At the end, where the links have what they need.
-        self.sends[0] += kept
+        # At the end, where the links have what they need; but in front of a barrier, which lets
+        # the source buffer be written (sw_model.endpoint.switched_steps).
+        end = len(self.sends[0]) - _ends_with_barrier(steps)
+        self.sends[0][end:end] = kept
         return PortProgram(
             tuple(tuple(part) for part in self.sends), tuple(tuple(part) for part in self.receives)
         )

@@ -12,9 +12,10 @@ from enum import IntEnum
 from typing import Any, NamedTuple
 
 from sw_model.collective.plan import BufferUse, CollectivePlan, RankSteps
-from sw_model.collective.steps import geometry_of, load_pieces, rank_steps, store_pieces
+from sw_model.collective.steps import geometry_of, load_pieces, store_pieces
 from sw_model.endpoint.counters import DimCounters, RankCounters
 from sw_model.endpoint.port_steps import PortProgram, Wait, port_program
+from sw_model.endpoint.switched_steps import engine_steps
 from sw_model.errors import InputError
 from sw_model.fred.tree.placement import flow_of
 from sw_model.fred.tree.table import TreeTable
@@ -331,7 +332,7 @@ class ProgramCompiler:
         key = (id(geometry_of(plan, slot.chunk)), slot.phase)
         program = ops.get(key)
         if program is None:
-            steps = rank_steps(plan, slot.chunk, slot.phase, self.rank)
+            steps = engine_steps(plan, slot.chunk, slot.phase, self.rank)
             if not self._write(plan, dim, steps, records):
                 records.append(Record(Unit.FENCE))
                 for memory in self._memories:
@@ -366,7 +367,7 @@ class ProgramCompiler:
         kind: tuple = ()
         if self.flows is not None:
             kind = self._configurations(plan, steps)
-        elif steps.sends and steps.sends[0].flow:
+        elif any(send.flow for send in steps.sends):
             kind = (request.data_type, request.operator)
         ports = self._ports(plan, dim, steps)
         fits = True

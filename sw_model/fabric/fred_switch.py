@@ -1,8 +1,9 @@
 """A FRED switch and its links, at message level (docs/fred.md).
 
-One configuration is active at a time and holds one flow. A flow may start when all its inputs hold
-its next message at their heads and every output has room; its inputs are then popped together, and
-the next flow follows the last flit without draining.
+One configuration is active at a time (`sw_model.fred.dim_flows`). A flow may start when all its
+inputs hold its next message at their heads and every output has room; its inputs are then popped
+together, and the next flow follows the last flit without draining. Most configurations hold one
+flow; the unicasts of a rotation run side by side, each as soon as its own ports are free.
 """
 
 from __future__ import annotations
@@ -52,8 +53,8 @@ class _Port:
     """One port: the link from its endpoint (an outlet), its input buffer, the link back."""
 
     __slots__ = (
-        "_offered", "_pops", "_waiting", "down", "engine", "queue", "switch", "turns", "unread",
-        "up",
+        "_left", "_offered", "_pops", "_waiting", "busy", "down", "engine", "queue", "switch",
+        "turns", "unread", "up",
     )  # fmt: skip
 
     def __init__(self, switch: FredSwitch, engine: DimEngine, number: int) -> None:
@@ -69,6 +70,8 @@ class _Port:
             self.down = shared.down[number]
         self.queue: deque[_Message] = deque()  # arrived or under way, not popped
         self.unread: deque[list[int]] = deque()  # [flits, cycle when read] of what had to wait
+        self.busy = 0  # cycle of the last flit that its input has given
+        self._left = -1  # cycle of the last flit that has left the sender, as far as it is known
         self._offered = 0
         self._waiting: tuple[_Message, int] | None = None
         self._pops: deque[tuple[int, int, int]] = deque()  # (end, first, last) of messages popped
@@ -77,7 +80,12 @@ class _Port:
 
     def begin(self, op: Op, send: Send, chosen: int) -> None:
         """A message begins; without credit it waits for the switch to pop older ones."""
-        assert send.after < 0, "in-network steps send nothing that they have received"
+        assert send.after < 0, "what goes to a switch is nothing that has been received"
+        if send.local:  # within the SRAM, through the same pipeline, at a flit a cycle
+            ace = self.switch.ace
+            self._left = last = max(chosen + ace.transmit, self._left + 1) + send.flits - 1
+            self.engine.sent(op, last, max(chosen + send.flits, last - ace.run_ahead + 1))
+            return
         message = _Message(op, send, self, self._offered)
         self._offered += send.flits
         self._leave(message, chosen)
@@ -129,6 +137,7 @@ class _Port:
             message.free = max(message.free, credit - self.switch.ace.transmit + 1)
             message.sent = credit
             self.up.stretch(credit)
+        self._left = message.sent
         message.last = message.sent + self.switch.wire + self.switch.payload
         if message.held:
             self.engine.transmitters[0].left(message.op, message.sent)
@@ -226,7 +235,8 @@ class FredSwitch:
     """
 
     __slots__ = (
-        "_flows", "_free", "_heads", "_wake", "ace", "back", "credit", "folded", "input_depth",
+        "_active", "_flows", "_free", "_heads", "_wake", "ace", "back", "credit", "folded",
+        "input_depth",
         "kernel", "lane", "match", "output_depth", "packet_flits", "payload", "ports", "rate",
         "shared", "timing", "wire",
     )  # fmt: skip
@@ -274,6 +284,7 @@ class FredSwitch:
         self._heads: dict[tuple, list[int]] = {}
         self._flows: dict[Flow, tuple[list[_Port], list[_Port]]] = {}
         self._free = 0
+        self._active = 0  # the rotation that is carried, 0 where it is another configuration
         self._wake = NEVER
 
     def arrive(self, message: _Message) -> None:
@@ -293,7 +304,9 @@ class FredSwitch:
         if self.shared is not None:
             self.shared.look(cycle)
             return
-        cycle = max(cycle, self._free, self.kernel.now)
+        if not self._active:
+            cycle = max(cycle, self._free)
+        cycle = max(cycle, self.kernel.now)
         if cycle < self._wake:
             self._wake = cycle
             self.kernel.decide(cycle, self._arbitrate, cycle)
@@ -305,9 +318,42 @@ class FredSwitch:
         self._wake = NEVER
         chosen, soonest = self.candidate(cycle)
         if chosen is not None:
-            self.carry(chosen, cycle)
-        elif soonest != NEVER:
+            rotation = self.rotation(chosen)
+            if cycle < self._free and (not rotation or rotation != self._active):
+                self.look(self._free)
+                return
+            if rotation:
+                soonest = min(soonest, self.rotate(rotation, cycle))
+            else:
+                self.carry(chosen, cycle)
+        if soonest != NEVER:
             self.look(soonest)
+
+    def rotation(self, key: tuple) -> int:
+        """How far on the output of a unicast is; 0 for other flows."""
+        inputs, outputs = key[1]
+        if len(inputs) > 1 or len(outputs) > 1:
+            return 0
+        return (outputs[0] - inputs[0]) % len(self.ports)
+
+    def rotate(self, rotation: int, cycle: int) -> int:
+        """All unicasts of a rotation that can start do.
+
+        Returns
+        -------
+        int
+            the cycle in which another one may, `NEVER` if not known
+        """
+        soonest = NEVER
+        for key, (missing, ready) in sorted(self._heads.items(), key=lambda item: item[0][0]):
+            if missing or self.rotation(key) != rotation:
+                continue
+            start = max(ready, self.ports[key[1][0][0]].busy, self._room(key, cycle))
+            if start > cycle:
+                soonest = min(soonest, start)
+            else:
+                self.carry(key, cycle)
+        return soonest
 
     def packets(self, key: tuple) -> int:
         """Packets of a flow whose messages are there."""
@@ -358,11 +404,14 @@ class FredSwitch:
         del self._heads[key]
         flow = key[1]
         inputs, outputs = self._ends(flow)
+        self._active = self.rotation(key)
         send = inputs[0].queue[0].send
         number, flits = inputs[0].queue[0].op.number, send.flits
         steps = [send.step]
         heard = outputs
-        if self.folded and len(flow[1]) == 1:
+        if self._active:
+            pass
+        elif self.folded and len(flow[1]) == 1:
             # A reduce flow of a reduce-scatter: one stands for all members, served last.
             if send is not inputs[0].queue[0].op.sends[-1]:
                 heard = []
@@ -386,10 +435,11 @@ class FredSwitch:
                 port.down.stretch(last)
             for port in heard:
                 port.deliver(number, step, second, last, flits)
-        self._free = last
+        self._free = max(last, self._free) if self._active else last
         if self.shared is not None:
-            self.shared.free = last
+            self.shared.free = self._free
         for port in inputs:
+            port.busy = last
             port.popped(last)
         ready = [entry[1] for entry in self._heads.values() if not entry[0]]
         if ready:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from sw_model.collective.plan import BufferUse, CollectivePlan
-from sw_model.collective.steps import rank_steps
+from sw_model.endpoint.switched_steps import engine_steps, switched_dims
 from sw_model.schedule.marked_ports import OpPorts, PortDim, op_ports
 
 if TYPE_CHECKING:
@@ -35,6 +35,8 @@ class Rules:
         for all of them, and whoever is first takes one
     gather_order : behind an all-gather through a switch, a rank sends nothing of a later op before
         the headers of all messages of the all-gather have come in; broken, it does
+    barrier : behind the unicasts of an all-to-all or a send through a switch all ports pass a
+        barrier; broken, they do not
     grants : a message waits for its receiver's op, on a dim of several ports for that of all its
         peers; broken, it is sent at once, and when its op has not started at the
         receiver it blocks the link
@@ -46,6 +48,7 @@ class Rules:
     private_contexts: bool = True
     class_contexts: bool = True
     gather_order: bool = True
+    barrier: bool = True
     grants: bool = True
 
 
@@ -138,14 +141,26 @@ class Engine:
                 slot.number, slot.key = len(ops), (index, chunk, phase)
                 self.named[unit - _DIM][slot.key] = slot
                 ops.append(slot)
-                steps = rank_steps(plan, chunk, phase, self.rank)
-                slot.sends, slot.total = steps.sends, len(steps.receives)
+                slot.sends, slot.total = self._steps(plan, chunk, phase)
                 if unit - _DIM in self.port_dims:
                     slot.ports = op_ports(plan, chunk, phase, unit - _DIM, self.rank)
                     program = slot.ports.program
                     slot.sends = tuple(step for part in program.sends for step in part)
                     slot.total = sum(len(part) for part in program.receives)
             self.slots.append(slot)
+
+    def _steps(self, plan: CollectivePlan, chunk: int, phase: int) -> tuple[tuple, int]:
+        """Send steps, and how many receive steps, of an op."""
+        steps = engine_steps(plan, chunk, phase, self.rank)
+        step = plan.chunks[chunk].phases[phase]
+        sends, total = steps.sends, len(steps.receives)
+        if switched_dims(step.operation, (step.dim,), plan.topology):
+            # What it has for itself passes no switch; the barrier is everybody's last message.
+            total -= len(sends) - sum(send.flow is not None for send in sends)
+            sends = tuple(send for send in sends if send.flow is not None)
+            if not self.model.rules.barrier:
+                sends, total = sends[:-1], total - 1
+        return sends, total
 
     # Starting slots.
 
@@ -203,7 +218,6 @@ class Engine:
         self.count[dim] += 1
         if not slot.sends and not slot.total:
             self.model.later(self.rank, self._op_done, slot)
-            return
         self.model.started(self, dim)
 
     # Ending slots.
