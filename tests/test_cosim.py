@@ -8,12 +8,16 @@ from pathlib import Path
 import pytest
 
 from sim_top.cli import main
-from sim_top.cosim.outcome import Job, SingleCollectives
+from sim_top.cosim import run as cosim_run
+from sim_top.cosim.outcome import Job, SingleCollectives, save
 from sim_top.cosim.run import run_job
+from sim_top.crosscheck import matrix
 from sim_top.platform.build import platform_model
+from sim_top.simulator.run import SimulationError
 from sw_model.collective.plan import Collective, Operation
-from sw_model.errors import DeadlockError
+from sw_model.errors import DeadlockError, InputError
 from sw_model.experiment import read_experiment
+from sw_model.schedule.options import ScheduleOptions
 
 ROOT = Path(__file__).parents[1]
 EXAMPLE = ROOT / "examples" / "resnet50.yaml"
@@ -105,3 +109,21 @@ def test_a_rank_that_is_never_told_is_named() -> None:
         f"rank 4, dim 1: op 0 of collective 0, 0 messages sent and 2 received, {grant}"
     ]
     assert lines[-1] == "collective 0 has not been entered by ranks [5]"
+
+
+def test_what_ended_a_job_is_told_even_where_the_simulator_crashed_over_it(monkeypatch) -> None:
+    """A simulator that is ended before its first cycle may crash."""
+    platform = next(matrix("quick")).setting.platform
+    job = Job(platform=platform, schedule=ScheduleOptions(), work=SingleCollectives(()))
+    ended: list[InputError] = [InputError("the plan must fit")]
+
+    def crash(model, *, parameters, **settings):
+        if ended:
+            save(ended.pop(), Path(parameters["job"]).with_suffix(".outcome"))
+        raise SimulationError("the simulator ended with status -11")
+
+    monkeypatch.setattr(cosim_run, "run_cocotb", crash)
+    with pytest.raises(InputError, match="^the plan must fit$"):
+        run_job(None, job)
+    with pytest.raises(SimulationError, match="status -11$"):
+        run_job(None, job)

@@ -201,8 +201,12 @@ def run_job(
             time.sleep(0.1)
             if progress is not None:
                 progress(_share(path.with_suffix(".progress")))
-        running.result()
-    outcome = load(path.with_suffix(".outcome"))
+        failure = running.exception()
+    found = path.with_suffix(".outcome")
+    outcome = load(found) if found.exists() else None
+    # A simulator may crash where it is ended before its first cycle: what ended it says more.
+    if failure is not None and not isinstance(outcome, AntiphonError):
+        raise failure
     shutil.rmtree(folder, ignore_errors=True)
     if isinstance(outcome, AntiphonError):
         raise outcome
