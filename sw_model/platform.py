@@ -193,6 +193,11 @@ class EngineParameters:
             )
         return self.classes.index(traffic_class)
 
+    @property
+    def flow_kinds(self) -> int:
+        """Classes, data types and operators in which a switch has each of its flows."""
+        return self.lanes * len(self.data_types) * len(self.operators)
+
     def check_arithmetic(self, collective: Collective) -> None:
         """Refuse a collective whose elements the reduction units cannot reduce.
 

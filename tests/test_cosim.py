@@ -123,7 +123,7 @@ def test_what_ended_a_job_is_told_even_where_the_simulator_crashed_over_it(monke
         raise SimulationError("the simulator ended with status -11")
 
     monkeypatch.setattr(cosim_run, "run_cocotb", crash)
-    with pytest.raises(InputError, match="^the plan must fit$"):
+    with pytest.raises(InputError, match=r"^the plan must fit$"):
         run_job(None, job)
-    with pytest.raises(SimulationError, match="status -11$"):
+    with pytest.raises(SimulationError, match=r"status -11$"):
         run_job(None, job)

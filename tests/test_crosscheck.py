@@ -57,6 +57,8 @@ def test_quick_is_wide_enough() -> None:
         Operation.ALL_REDUCE,
         Operation.REDUCE_SCATTER,
         Operation.ALL_GATHER,
+        Operation.ALL_TO_ALL,
+        Operation.SEND,
     }
     assert {c.data_type for c in cases} == {"fp16", "int32"}
     assert min(c.elements for c in cases) == 1

@@ -29,6 +29,24 @@ def test_a_switch_of_too_many_ports(size, message) -> None:
         check_rtl(fred(size))
 
 
+def test_a_switch_of_more_configurations_than_a_header_can_name() -> None:
+    """64 ports: 1 all-reduce, 64 reduces, 64 multicasts and 63 rotations, in 36 kinds each."""
+    platform = fred(64)
+    engine = replace(
+        platform.engine,
+        classes=("mp", "pp", "dp"),
+        data_types=("fp16", "bf16", "fp32", "int32"),
+        operators=("sum", "max", "min"),
+    )
+    message = (
+        "the FRED switches of dim 1 must have at most 4096 configurations, not 6912: fewer ports, "
+        "or fewer of engine.classes, engine.data_types and engine.operators"
+    )
+    with pytest.raises(InputError, match=f"^{re.escape(message)}$"):
+        check_rtl(replace(platform, engine=engine))
+    check_rtl(platform)
+
+
 def test_more_dims_than_an_engine_has() -> None:
     ring = Dim(DimKind.RING, 1, Fraction(20 * 10**9), 8_000)
     where = Platform.from_topology(Topology((ring,) * 16), engine=EngineParameters())

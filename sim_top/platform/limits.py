@@ -6,10 +6,14 @@ from sim_top.platform.parameters import engine_parameters
 from sim_top.simulator.toolchain import BuildError, verilator_version
 from sw_model.errors import InputError
 from sw_model.fred.construction import check_size
+from sw_model.fred.dim_flows import dim_flows
 from sw_model.platform import Platform
 from sw_model.topology import DimKind
 
-__all__ = ["check_rtl"]
+__all__ = ["MOST_CONFIGURATIONS", "check_rtl"]
+
+MOST_CONFIGURATIONS = 1 << 12
+"""What the index in a packet's header reaches."""
 
 
 def check_rtl(platform: Platform) -> None:
@@ -18,7 +22,7 @@ def check_rtl(platform: Platform) -> None:
     Raises
     ------
     InputError
-        where a switch has too many ports or copies, the engine cannot be built, or the simulator is
+        where a switch has too many ports, copies or configurations, the engine cannot be built, or the simulator is
         missing.
     """
     for number, dim in enumerate(platform.topology.dims, start=1):
@@ -27,6 +31,13 @@ def check_rtl(platform: Platform) -> None:
                 check_size(dim.size, dim.middle_copies)
             except ValueError as error:
                 raise InputError(f"the FRED switches of dim {number}: {error}") from None
+            entries = len(dim_flows(dim.size)) * platform.engine.flow_kinds
+            if entries > MOST_CONFIGURATIONS:
+                raise InputError(
+                    f"the FRED switches of dim {number} must have at most {MOST_CONFIGURATIONS} "
+                    f"configurations, not {entries}: fewer ports, or fewer of engine.classes, "
+                    f"engine.data_types and engine.operators"
+                )
     try:
         engine_parameters(platform)
     except ValueError as error:
