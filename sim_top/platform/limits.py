@@ -22,8 +22,8 @@ def check_rtl(platform: Platform) -> None:
     Raises
     ------
     InputError
-        where a switch has too many ports, copies or configurations, the engine cannot be built, or the simulator is
-        missing.
+        where a switch has too many ports, copies or configurations, the engine cannot be built, or
+        the simulator is missing.
     """
     for number, dim in enumerate(platform.topology.dims, start=1):
         if dim.kind is DimKind.FRED and dim.tree is None and dim.size > 1:
