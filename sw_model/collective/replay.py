@@ -49,7 +49,8 @@ def replay(
     Parameters
     ----------
     plan : a checked plan
-    sources : by rank, the source region, of the data type's storage dtype
+    sources : by rank, the source region, of the data type's storage dtype; those of ranks without
+        one, in a broadcast and a send, are not looked at
     trees : reduction order of the FRED switches
 
     Raises
@@ -92,6 +93,8 @@ class _Numbers:
                 block += topology.coordinates(rank)[dim] * stride
                 stride *= topology.dims[dim].size
             elements, out = region_elements(plan, group, block)
+            if not elements:
+                source = source[:0]
             if source.shape != (elements,) or source.dtype != self.kind.storage:
                 raise ValueError(
                     f"the source of rank {rank} must be {elements} elements of "
