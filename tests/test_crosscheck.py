@@ -15,7 +15,7 @@ from sim_top.cosim.memory_map import MemoryMap, Region, payload
 from sim_top.cosim.outcome import Issued, Job, SingleCollectives
 from sim_top.cosim.verify import counter_differences, expected_results, first_difference
 from sim_top.crosscheck import Case, matrix
-from sim_top.crosscheck.page import draw, page
+from sim_top.crosscheck.page import draw, explanation, page
 from sim_top.crosscheck.run import check_case
 from sw_model.collective.numerics import ELEMENT_TYPES
 from sw_model.collective.plan import Collective, Operation
@@ -260,13 +260,30 @@ def test_page() -> None:
         "| memories refuse at random | 1 | all | all | | | | |",
         "| ring 4, a | 2 | 1 | 0.50% | 1.00% | 500 to 1,000 |",
         "| ring 4, b | 1 | 0 | 1.00% | 1.00% | 1,000 to 1,000 |",
-        "| ring 4, b: 1 one | 1,000 | 1,010 | +10 | +1.00% |",
-        "| ring 4, a: 2 one | 500 | 495 | -5 | -1.00% |",
+        "| ring 4, b: 1 one | 1,000 | 1,010 | +10 | +1.00% | not known |",
+        "| ring 4, a: 2 one | 500 | 495 | -5 | -1.00% | no collision; the descriptor before it was "
+        "read on behind its end |",
         "![cycles of the TLM against those of the RTL, and the error](images/v.png)",
     ):
         assert line in text.splitlines()
     assert "Made by `antiphon crosscheck`" in text
     assert "What fails" not in text
+
+
+@pytest.mark.parametrize(
+    ("cycles", "collisions", "text"),
+    [
+        (1000, 5, "equal"),
+        (990, 1200, "SRAM banks refused 1,200 requests"),
+        (1010, 5, "SRAM banks refused 5 requests, which turned the order of flows round"),
+        (1008, 0, "no collision; the descriptor before it was read on behind its end"),
+        (991, 0, "not known"),
+        (991, None, "not known"),
+    ],
+)
+def test_explanations(cycles: int, collisions: int | None, text: str) -> None:
+    case = CrosscheckCase("one", True, True, 1000, cycles, bank_collisions=collisions)
+    assert explanation(case) == text
 
 
 def test_page_of_a_failure() -> None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import exp, log, prod
 
-from sim_top.crosscheck.tree import tree_collectives, tree_platform
+from sim_top.crosscheck.tree import tree_collectives, tree_platform, tree_shards
 from sw_model.collective.plan import ELEMENT_BYTES, Collective, Operation
 from sw_model.platform import (
     DATA_TYPES,
@@ -250,6 +250,8 @@ def matrix(name: str) -> Iterator[Case]:
             for schedule_name in ("baseline", "one chunk"):
                 setting = Setting(f"{label}, {schedule_name}", platform, dict(_FULL)[schedule_name])
                 yield Case(setting, tree_collectives())
+            setting = Setting(f"{label}, shards", platform, dict(_FULL)["baseline"])
+            yield Case(setting, tree_shards())
             stalled = Setting(f"{label}, memory stalls", platform, _FULL[0][1], stalls=64)
             yield Case(stalled, tree_collectives())
         platform = _platform((_RING, 2, 20, 16), (_FRED, 3, 20, 24))

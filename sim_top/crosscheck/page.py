@@ -8,9 +8,12 @@ from pathlib import Path
 
 from sw_model.results import Crosscheck, CrosscheckCase
 
-__all__ = ["draw", "page"]
+__all__ = ["draw", "explanation", "page"]
 
 _WORST = 10
+
+_READ_AHEAD = 8
+"""Beats of a burst of records: so much later or earlier can a descriptor begin."""
 
 
 def page(check: Crosscheck, plot: str, *, command: str) -> str:
@@ -55,11 +58,13 @@ def page(check: Crosscheck, plot: str, *, command: str) -> str:
     worst = sorted(timed, key=lambda case: (-abs(case.error), case.name))[:_WORST]
     out += [
         "\n## The worst\n",
-        "| case | RTL cycles | TLM cycles | difference | error |",
-        "|---|---:|---:|---:|---:|",
+        "What the TLM leaves out is in [tlm.md](tlm.md); the busiest rank's SRAM counts the cycles in "
+        "which a bank refused a request.\n",
+        "| case | RTL cycles | TLM cycles | difference | error | explanation |",
+        "|---|---:|---:|---:|---:|---|",
         *(
             f"| {case.name} | {case.rtl_cycles:,} | {case.tlm_cycles:,} "
-            f"| {case.tlm_cycles - case.rtl_cycles:+,} | {case.error:+.2%} |"
+            f"| {case.tlm_cycles - case.rtl_cycles:+,} | {case.error:+.2%} | {explanation(case)} |"
             for case in worst
         ),
     ]
@@ -67,6 +72,21 @@ def page(check: Crosscheck, plot: str, *, command: str) -> str:
     if failing:
         out += ["\n## What fails\n", *(f"* {case.name}: {_why(case)}" for case in failing)]
     return "\n".join(out) + "\n"
+
+
+def explanation(case: CrosscheckCase) -> str:
+    """Why the cycles of a case differ, as far as the RTL's counters tell."""
+    difference = case.tlm_cycles - case.rtl_cycles
+    if not difference:
+        return "equal"
+    if case.bank_collisions:
+        refused = f"SRAM banks refused {case.bank_collisions:,} requests"
+        if difference < 0:
+            return refused
+        return f"{refused}, which turned the order of flows round"
+    if abs(difference) <= _READ_AHEAD:
+        return "no collision; the descriptor before it was read on behind its end"
+    return "not known"
 
 
 def _exact(cases: Iterable[CrosscheckCase]) -> int:

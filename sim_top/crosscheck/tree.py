@@ -9,7 +9,7 @@ from sw_model.fred.tree.shape import TreeShape
 from sw_model.platform import TRAFFIC_CLASSES, EngineParameters, Partition, Platform
 from sw_model.topology import Dim, DimKind, Topology
 
-__all__ = ["tree_collectives", "tree_platform"]
+__all__ = ["tree_collectives", "tree_platform", "tree_shards"]
 
 _EVERYONE = (0,)
 _BELOW_ONE = ((0, 1), (2, 3))  # an L1 switch
@@ -27,7 +27,8 @@ def tree_platform(classes: tuple[str, ...] = TRAFFIC_CLASSES) -> Platform:
 
 
 def tree_collectives() -> tuple[Collective, ...]:
-    """All operations of groups: everyone, the NPUs below each L1 switch, and pairs across both."""
+    """All-reduces and sends of groups: everyone, the NPUs below each L1 switch, and pairs across
+    both."""
     reduce, send = Operation.ALL_REDUCE, Operation.SEND
     return (
         Collective(reduce, 8, dims=_EVERYONE, name="a flit of everyone"),
@@ -41,6 +42,12 @@ def tree_collectives() -> tuple[Collective, ...]:
         Collective(
             send, 1, groups=_BELOW_ONE, root=1, target=0, traffic_class="pp", name="sent back"
         ),
+    )
+
+
+def tree_shards() -> tuple[Collective, ...]:
+    """Of everyone. The flows of an all-gather leave no up links for other groups (docs/fred.md)."""
+    return (
         Collective(Operation.REDUCE_SCATTER, 8 * 4 * 40, dims=_EVERYONE, name="reduce-scatter"),
         Collective(Operation.ALL_GATHER, 8 * 40, dims=_EVERYONE, name="all-gather"),
     )
