@@ -58,8 +58,8 @@ def page(check: Crosscheck, plot: str, *, command: str) -> str:
     worst = sorted(timed, key=lambda case: (-abs(case.error), case.name))[:_WORST]
     out += [
         "\n## The worst\n",
-        "What the TLM leaves out is in [tlm.md](tlm.md); the busiest rank's SRAM counts the cycles in "
-        "which a bank refused a request.\n",
+        "What the TLM leaves out is in [tlm.md](tlm.md); the busiest rank's SRAM counts the cycles "
+        "in which a bank refused a request.\n",
         "| case | RTL cycles | TLM cycles | difference | error | explanation |",
         "|---|---:|---:|---:|---:|---|",
         *(
