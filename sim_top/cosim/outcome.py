@@ -19,7 +19,21 @@ from sw_model.workload.layers import Workload
 from sw_model.workload.spans import collectives_of
 from sw_model.workload.variation import Variation
 
-__all__ = ["Issued", "Job", "Outcome", "SingleCollectives", "Training", "load", "save"]
+__all__ = [
+    "IDLE_CYCLES",
+    "Issued",
+    "Job",
+    "Outcome",
+    "SingleCollectives",
+    "Training",
+    "load",
+    "save",
+]
+
+
+IDLE_CYCLES = 512
+"""Between single collectives: what a descriptor's reader has asked for behind its end has come by
+then, so that each finds an idle platform."""
 
 
 @dataclass(frozen=True)
@@ -135,7 +149,7 @@ class Outcome:
     cycles : at the end, in the time of the training loop
     simulated : cycles that were simulated; the rest only computed
     wakes : how often Python was woken
-    seconds : wall time of the simulation proper
+    seconds : processor time of the simulation proper, Python's part and the model's
     results : by collective and rank, the bytes in its result region
     """
 

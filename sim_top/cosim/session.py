@@ -11,7 +11,7 @@ from typing import Any
 import cocotb
 
 from sim_top.cosim.backend import RtlBackend
-from sim_top.cosim.outcome import Issued, Job, Outcome, SingleCollectives, load, save
+from sim_top.cosim.outcome import IDLE_CYCLES, Issued, Job, Outcome, SingleCollectives, load, save
 from sim_top.platform.build import flow_tables
 from sim_top.platform.control import PlatformControl
 from sw_model.backend import run_alone
@@ -56,12 +56,12 @@ async def _run(dut: Any, job: Job, progress: Path) -> Outcome:
     backend = RtlBackend(control, book, seed=job.seed)
     training = None
     singles: list[_Single] = []
-    started = time.perf_counter()
+    started = time.process_time()
     if isinstance(job.work, SingleCollectives):
         singles = await _singles(backend, control, job.work, progress)
     else:
         training = await _training(backend, job, progress)
-    seconds = time.perf_counter() - started
+    seconds = time.process_time() - started
     cycles, simulated = backend.now, control.cycle
     issued = backend.issued
     counters, busy = await control.counters()
@@ -97,6 +97,7 @@ async def _singles(
         await run_alone(backend, collective, ranks)
         counters, _ = await control.counters()
         found.append((counters, control.bank_collisions()))
+        await control.run(until=control.cycle + IDLE_CYCLES)
         progress.write_text(f"{(number + 1) / len(work.collectives):.4f}")
     return found
 

@@ -12,9 +12,6 @@ __all__ = ["draw", "explanation", "page"]
 
 _WORST = 10
 
-_READ_AHEAD = 8
-"""Beats of a burst of records: so much later or earlier can a descriptor begin."""
-
 
 def page(check: Crosscheck, plot: str, *, command: str) -> str:
     """Markdown: the verdict, a line for every setting, the worst cases.
@@ -84,8 +81,6 @@ def explanation(case: CrosscheckCase) -> str:
         if difference < 0:
             return refused
         return f"{refused}, which turned the order of flows round"
-    if abs(difference) <= _READ_AHEAD:
-        return "no collision; the descriptor before it was read on behind its end"
     return "not known"
 
 

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable
 from dataclasses import replace
 
-from sim_top.cosim.outcome import Job, SingleCollectives
+from sim_top.cosim.outcome import IDLE_CYCLES, Job, SingleCollectives
 from sim_top.cosim.run import run_job
 from sim_top.cosim.verify import compare
 from sim_top.crosscheck.matrix import Case, matrix
@@ -68,3 +68,4 @@ async def run_singles(backend: TlmBackend, case: Case) -> None:
     """The collectives of a case, each on an idle platform."""
     for collective in case.collectives:
         await run_alone(backend, collective, backend.representatives)
+        await backend.wait(backend.now + IDLE_CYCLES)
