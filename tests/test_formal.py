@@ -7,13 +7,23 @@ import pytest
 from amaranth.hdl import Assert, Cover, Signal
 from amaranth.lib.wiring import In
 
+import rtl.ace.rx_dma
+import rtl.ace.tx_dma
+import rtl.axi.read_master
+import rtl.axi.write_master
 import rtl.common.fifo
 import rtl.fred.micro_switch
 import rtl.fred.scheduler
 import rtl.link.link
 import rtl.link.receiver
 import rtl.link.transmitter
+from rtl.axi.parameters import AxiParameters
 from sim_top.simulator.toolchain import BuildError
+from testbenches.formal.dma import (
+    RxDmaStaysInside,
+    TxDmaStaysInside,
+    WriteMasterStaysInside,
+)
 from testbenches.formal.fifo import FifoIsAQueue
 from testbenches.formal.link import (
     LinkConservesCredits,
@@ -361,3 +371,87 @@ def test_an_unfair_scheduler_is_found(channels, configurations, depth, old, new)
         prove(
             SchedulerIsFair(faulty, configurations), mode="bmc", depth=depth, timeout_seconds=1800
         )
+
+
+# The DMA stays within base and length
+
+AXI = AxiParameters(burst_beats=2, reads=2, writes=2, gather_cycles=1)
+
+
+def tx(dma=rtl.ace.tx_dma, master=None, queue=1, **options):
+    """With an AXI master behind it where there is one."""
+    return TxDmaStaysInside(
+        dma.TxDma(flit_bytes=2, address_bits=6, queue_depth=queue, burst_beats=2, read_beats=4),
+        None if master is None else master.AxiReadMaster(flit_bytes=2, axi=AXI),
+        **options,
+    )
+
+
+def rx(dma=rtl.ace.rx_dma, queue=1, **options):
+    return RxDmaStaysInside(
+        dma.RxDma(flit_bytes=2, address_bits=6, queue_depth=queue, write_beats=4), **options
+    )
+
+
+def writes(master=rtl.axi.write_master):
+    return WriteMasterStaysInside(master.AxiWriteMaster(flit_bytes=2, axi=AXI))
+
+
+@pytest.mark.full
+def test_tx_dma_reads_only_what_its_records_name():
+    """For all times and all records, as far as the AXI bursts."""
+    prove(tx(master=rtl.axi.read_master, inside=True), mode="prove", depth=2, timeout_seconds=1800)
+    prove(tx(master=rtl.axi.read_master), mode="cover", depth=12)
+
+
+@pytest.mark.full
+def test_rx_dma_writes_only_what_its_records_name():
+    """For all times and all records, byte by byte, as far as the memory port."""
+    prove(rx(inside=True), mode="prove", depth=2, timeout_seconds=1800)
+    prove(rx(), mode="cover", depth=10)
+
+
+@pytest.mark.full
+def test_write_bursts_write_only_what_was_asked_for_some_cycles():
+    """Between the port and the bursts lie buffers that an induction would have to know; bursts of
+    both lengths end within these cycles."""
+    prove(writes(), mode="bmc", depth=6)
+    prove(writes(), mode="cover", depth=9)
+
+
+#: Wrapper, module, depth, and a fault of the module with which the DMA leaves its bounds: a burst
+#: that is always whole, addresses in memory and in SRAM that are one too far; a record of one flit
+#: that goes on, strobes of the first and of the last byte; a burst beyond its request, across a
+#: page; one that holds what does not follow, one whose last beat comes late.
+DMA_FAULTS = [
+    ("tx", "ace.tx_dma", 4, "beats.eq(Mux(last_burst,", "beats.eq(Mux(0,"),
+    ("tx", "ace.tx_dma", 5, "request.payload.address.eq(", "request.payload.address.eq(1 + "),
+    ("tx", "ace.tx_dma", 6, "current.sram_address + index)", "current.sram_address + index + 1)"),
+    ("rx", "ace.rx_dma", 8, " last.eq(", " last.eq((index != 0) & "),
+    ("rx", "ace.rx_dma", 8, "Mux(index == 0, record.shift, 0)", "0"),
+    ("rx", "ace.rx_dma", 8, "(result.tag.end > number)", "(result.tag.end >= number)"),
+    ("ar", "axi.read_master", 6, "Mux(remaining < limit, remaining, limit)", "limit"),
+    ("ar", "axi.read_master", 7, "Mux(left < most, left, most)", "most"),
+    ("aw", "axi.write_master", 7, "(taken & ~continues)", "(taken & 0)"),
+    ("aw", "axi.write_master", 7, "beat + 1 == sending.o.payload)",
+     "beat == sending.o.payload)"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("wrapper", "module", "depth", "old", "new"),
+    [
+        pytest.param(*fault, marks=() if fault in DMA_FAULTS[3:4] else pytest.mark.full)
+        for fault in DMA_FAULTS
+    ],
+)
+def test_a_faulty_dma_leaves_its_bounds(wrapper, module, depth, old, new):
+    faulty = mutant(f"rtl.{module}", old, new)
+    design = {
+        "tx": lambda: tx(faulty),
+        "rx": lambda: rx(faulty),
+        "ar": lambda: tx(master=faulty),
+        "aw": lambda: writes(faulty),
+    }[wrapper]()
+    with pytest.raises(ProofError, match=r"^fails: "):
+        prove(design, mode="bmc", depth=depth)
