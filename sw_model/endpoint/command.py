@@ -33,8 +33,8 @@ class ReadPort:
     """
 
     __slots__ = (
-        "_begun", "_cost", "_count", "_ends", "_fetched", "_gain", "_loads", "_most", "_others",
-        "_requesting", "_saved", "_slow", "burst", "kernel", "latency", "window",
+        "_begun", "_cost", "_count", "_ends", "_fetched", "_gain", "_late", "_loads", "_most",
+        "_others", "_requesting", "_saved", "_slow", "burst", "kernel", "latency", "window",
     )  # fmt: skip
 
     def __init__(
@@ -58,8 +58,10 @@ class ReadPort:
         self._count = 0  # beats of the run so far
         self._slow = latency * rate > window - 2 * burst
         self._ends = deque([0] * (window // burst), maxlen=window // burst)  # of the last bursts
-        self._fetched: deque[tuple[int, int]] = deque(maxlen=8)  # first beat, beats of the last
+        # First beat and beats of what is no payload, of late.
+        self._fetched: deque[tuple[int, int]] = deque(maxlen=16)
         self._requesting = (0, 0, 0)  # of the last load: request, first beat, beats
+        self._late = False  # whether it ends late
         self._loads: deque[list[Any]] = deque()  # [cycle behind the last beat, action, argument]
 
     def _beat(self, index: int) -> int:
@@ -80,9 +82,12 @@ class ReadPort:
         self._count = index + beats
         return index
 
-    def load(self, beats: int, action: Callable[[Any], object], argument: Any) -> int:
+    def load(
+        self, beats: int, action: Callable[[Any], object], argument: Any, late: bool = False
+    ) -> int:
         """Request ``beats`` (at least 1) of payload from now on; ``action(argument)`` is called in
-        the cycle behind the last.
+        the cycle behind the last, or one cycle later where the load ends ``late``: nothing is taken
+        from memory in that cycle.
 
         Returns
         -------
@@ -92,14 +97,18 @@ class ReadPort:
         if self._others:
             self._tell(beats)
         if self._slow:
-            return self._load_slowly(beats, action, argument)
+            return self._load_slowly(beats, action, argument, late)
         now = self.kernel.now
-        first = self._reserve(now + self.latency, beats)
-        end = self._beat(first + beats - 1) + 1
+        first = self._reserve(now + self.latency, beats + late)
+        end = self._beat(first + beats + late - 1) + 1
         self._loads.append([end, action, argument])
         self.kernel.at(end, self._loaded)
         self._requesting = (now, first, beats)
-        return self._request(-(-beats // self.burst) - 1) + 1
+        self._late = late
+        follow = self._request(-(-beats // self.burst) - 1) + 1
+        if late:
+            self._fetched.append((first + beats, 1))
+        return follow
 
     def _request(self, burst: int) -> int:
         """Cycle in which a burst of the load requested last is requested: one after another, and
@@ -107,21 +116,24 @@ class ReadPort:
         now, first, _ = self._requesting
         room = first + burst * self.burst - (self.window - self.burst)
         for slot, beats in reversed(self._fetched):  # what lies between is no payload
-            if slot < room:
+            if slot + beats < room:
                 break
             room -= beats
         return max(now + burst, self._beat(room - 1) + 1 if room > 0 else 0)
 
-    def _load_slowly(self, beats: int, action: Callable[[Any], object], argument: Any) -> int:
+    def _load_slowly(
+        self, beats: int, action: Callable[[Any], object], argument: Any, late: bool
+    ) -> int:
         """The same where the window does not cover the latency, burst by burst."""
         request = self.kernel.now - 1
         end = 0
         while beats:
             flits = min(beats, self.burst)
             request = max(request + 1, self._ends[0])
-            end = self._beat(self._reserve(request + self.latency, flits) + flits - 1) + 1
-            self._ends.append(end)
             beats -= flits
+            slots = flits + (late and not beats)
+            end = self._beat(self._reserve(request + self.latency, slots) + slots - 1) + 1
+            self._ends.append(end)
         self._loads.append([end, action, argument])
         self.kernel.at(end, self._loaded)
         return request + 1
@@ -164,10 +176,10 @@ class ReadPort:
                 break
             waiting, request = flits - burst * self.burst, max(cycle, now + 1)
         if waiting:
-            first = self._count - waiting
+            first = self._count - waiting - self._late
             self._count += records * beats
             self._loads[-1][0] = self._beat(self._count - 1) + 1
-            self._requesting = (request, self._count - waiting, waiting)
+            self._requesting = (request, first + records * beats, waiting)
         else:
             first = self._reserve(now + self.latency, records * beats)
         self._fetched.append((first, records * beats))

@@ -74,7 +74,7 @@ class TxDma:
         self._flying += 1
         follow = now + 1
         if record.flits:
-            follow = self.port.load(record.flits + record.late, self._end, record)
+            follow = self.port.load(record.flits, self._end, record, record.late)
         else:
             self.kernel.at(follow, self._end, record)
         if follow == now + 1:
