@@ -329,6 +329,15 @@ def test_balanced_plans(operation):
     assert spans["balanced"] <= min(spans["baseline"], spans["themis"])
 
 
+@pytest.mark.parametrize("scheduler", ["baseline", "themis", "balanced"])
+@pytest.mark.parametrize("kind", [DimKind.RING, DimKind.FRED])
+def test_a_send_is_planned_by_every_scheduler(scheduler, kind):
+    platform = Platform.from_topology(Topology((dim(kind, 4, 10 * GB), dim(kind, 2, 10 * GB))))
+    collective = Collective(Operation.SEND, 5000, dims=(0, 1), root=6, target=3)
+    plan = plan_collective(collective, platform, scheduler=scheduler, chunks=4)
+    check_plan(plan, limits=Limits.of(platform))
+
+
 def test_balanced_keeps_to_the_partitions():
     """Orders that do not mirror each other may have a phase more than the engine has room for."""
     platform = _platform()

@@ -110,7 +110,14 @@ def candidate_of(
     )
     asked = payload.collective
     instance = Instance(
-        Collective(asked.operation, asked.elements, asked.data_type, dims=tuple(range(len(dims)))),
+        Collective(
+            asked.operation,
+            asked.elements,
+            asked.data_type,
+            dims=tuple(range(len(dims))),
+            root=asked.root,
+            target=asked.target,
+        ),
         Topology(dims),
         tuple(default_algorithm(dim.kind) for dim in dims),
         turn=Turn.MERGED,
