@@ -1,4 +1,4 @@
-"""rtl.common.fifo."""
+"""rtl.common.fifo, rtl.common.front_fifo."""
 
 import re
 
@@ -7,6 +7,7 @@ from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from rtl.common.fifo import StreamFifo
+from rtl.common.front_fifo import FrontFifo
 from sim_top.simulator import simulate
 
 
@@ -35,6 +36,17 @@ def test_wrong_depth(depth):
 @pytest.mark.parametrize("depth", [1, 2, 5])
 def test_fifo(depth):
     run(depth)
+
+
+@pytest.mark.parametrize("depth", [1, 2, 5])
+def test_a_register_in_front_holds_one_more_and_costs_no_latency(depth):
+    """It is a StreamFifo one deeper, but for its level."""
+    simulate(
+        FrontFifo(shape=9, depth=depth),
+        testbench="testbenches.tb_stream_fifo",
+        simulator="icarus",
+        parameters={"depth": depth + 1, "width": 9, "level": False},
+    )
 
 
 @pytest.mark.full

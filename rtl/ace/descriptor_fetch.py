@@ -8,6 +8,7 @@ from rtl.ace.layouts import RECORD_BYTES, RecordKind
 from rtl.ace.memory_port import ADDRESS_BITS, MemoryReadSignature
 from rtl.ace.parameters import check_positive
 from rtl.common.fifo import StreamFifo
+from rtl.common.front_fifo import FrontFifo
 
 __all__ = ["RECORD_BITS", "DescriptorFetch"]
 
@@ -97,7 +98,7 @@ class DescriptorFetch(wiring.Component):
             shape=unsigned(ADDRESS_BITS), depth=self.doorbells
         )
         beat = data.StructLayout({"data": unsigned(8 * self.flit_bytes), "bad": 1})
-        m.submodules.beats = beats = StreamFifo(shape=beat, depth=window_beats)
+        m.submodules.beats = beats = FrontFifo(shape=beat, depth=window_beats)
         wiring.connect(m, wiring.flipped(self.doorbell), doorbells.i)
         m.d.comb += [
             beats.i.valid.eq(self.memory.data.valid),

@@ -9,7 +9,7 @@ from rtl.ace.descriptor_fetch import DescriptorFetch
 from rtl.ace.dim_engine import DimEngine
 from rtl.ace.parameters import AceParameters
 from rtl.ace.record_guard import RecordGuard
-from rtl.ace.regions import covered
+from rtl.ace.regions import behind_limits, covered
 from rtl.ace.rx_dma import RxDma
 from rtl.ace.scoreboard import Scoreboard
 from rtl.ace.status import CompletionStatus
@@ -122,6 +122,7 @@ class Lane:
         may_read = covered(
             m,
             regions,
+            behind_limits(m, regions),
             first=fetch.memory.request.payload.address,
             flits=fetch.memory.request.payload.beats,
             write=False,

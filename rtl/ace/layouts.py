@@ -25,7 +25,7 @@ __all__ = [
     "RxStep",
     "Store",
     "TxStep",
-    "memory_flits",
+    "beyond",
 ]
 
 RECORD_BYTES = 32
@@ -233,7 +233,7 @@ class Store(data.Struct):
     shift: 7
 
 
-def memory_flits(record, *, flit_bytes):
-    """Flits of memory in which the bytes of a :class:`Load` or :class:`Store` lie."""
-    behind = (record.shift + record.last_bytes) > flit_bytes
-    return record.length + (behind & (record.length != 0))
+def beyond(record, *, flit_bytes):
+    """Whether the bytes of a :class:`Load` or :class:`Store` that has any lie in one flit of memory
+    more than of SRAM."""
+    return (record.shift + record.last_bytes) > flit_bytes

@@ -14,10 +14,10 @@ from rtl.ace.layouts import (
     Program,
     RecordKind,
     Store,
-    memory_flits,
+    beyond,
 )
 from rtl.ace.parameters import AceParameters
-from rtl.ace.regions import Regions, covered
+from rtl.ace.regions import Regions, behind_limits, covered
 from rtl.ace.status import CompletionStatus
 from rtl.common.packet import DataType, TrafficClass
 
@@ -72,6 +72,7 @@ class RecordGuard(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
+        self.behind = behind_limits(m, self.regions)
         word = self.i.payload
         status = Signal(STATUS_BITS)  # what is wrong with this record
         wrong = Signal()
@@ -128,9 +129,18 @@ class RecordGuard(wiring.Component):
         uneven = Signal()
         for name, write in (("source", False), ("result", True)):
             size = record[f"{name}_bytes"]
-            flits = (size + flit_bytes - 1) >> (flit_bytes.bit_length() - 1)
+            whole = flit_bytes.bit_length() - 1
             ranges.append(
-                covered(m, self.regions, first=record[name], flits=flits, write=write, name=name)
+                covered(
+                    m,
+                    self.regions,
+                    self.behind,
+                    first=record[name],
+                    flits=size[whole:],
+                    more=size[:whole].any(),
+                    write=write,
+                    name=name,
+                )
             )
         with m.Switch(record.data_type):
             for data_type, element in _ELEMENT_BYTES.items():
@@ -159,8 +169,10 @@ class RecordGuard(wiring.Component):
         inside = covered(
             m,
             self.regions,
+            self.behind,
             first=record.memory_address,
-            flits=memory_flits(record, flit_bytes=self.parameters.flit_bytes),
+            flits=record.length,
+            more=beyond(record, flit_bytes=self.parameters.flit_bytes) & (record.length != 0),
             write=write,
             name=name,
         )

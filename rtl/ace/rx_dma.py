@@ -5,7 +5,7 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from rtl.ace.collective_table import CollectiveMark, CollectiveQuery
-from rtl.ace.layouts import Store, memory_flits
+from rtl.ace.layouts import Store, beyond
 from rtl.ace.memory_port import ADDRESS_BITS, MemoryWriteSignature
 from rtl.ace.scoreboard import BufferEvent, BufferQuery
 from rtl.ace.sram import SramReadSignature
@@ -125,13 +125,12 @@ class RxDma(wiring.Component):
         ends = data.StructLayout({"collective": 16, "issued": serial})
         m.submodules.ends = waiting = StreamFifo(shape=ends, depth=self.queue_depth)
         token = reader.i.payload
-        flits = Signal(21)  # of memory
+        following = Signal(20, init=1)  # index + 1
+        more = Signal()  # a flit of memory beyond those of SRAM
         end = Signal(range(2 * self.flit_bytes))  # of the last one, counted from where it is cut
         m.d.comb += [
-            flits.eq(memory_flits(record, flit_bytes=self.flit_bytes)),
-            end.eq(
-                record.shift + record.last_bytes - Mux(flits != record.length, self.flit_bytes, 0)
-            ),
+            more.eq(beyond(record, flit_bytes=self.flit_bytes)),
+            end.eq(record.shift + record.last_bytes - Mux(more, self.flit_bytes, 0)),
             self.filled.buffer.eq(record.buffer),
             self.filled.epoch.eq(record.epoch),
             eligible.eq(
@@ -141,7 +140,7 @@ class RxDma(wiring.Component):
             ),
             self.query.collective.eq(record.collective),
             empty.eq((record.length == 0) | (self.query.void & (index == 0) & ~offered)),
-            last.eq(index + 1 == flits),
+            last.eq(Mux(more, index, following) == record.length),
             reader.i.valid.eq(
                 eligible & ~empty & ((issued - acknowledged)[:serial] < self.write_beats)
             ),
@@ -162,7 +161,11 @@ class RxDma(wiring.Component):
         ]
         m.d.sync += offered.eq(reader.i.valid & ~reader.i.ready)
         with m.If(read):
-            m.d.sync += [issued.eq(issued + 1), index.eq(Mux(last, 0, index + 1))]
+            m.d.sync += [
+                issued.eq(issued + 1),
+                index.eq(Mux(last, 0, following)),
+                following.eq(Mux(last, 1, following + 1)),
+            ]
 
         # Whose flits are under way: one entry for each.
         m.submodules.owners = owners = StreamFifo(shape=16, depth=self.write_beats)

@@ -141,16 +141,21 @@ class SendSteps(wiring.Component):
             )
         first_unsent, _ = oldest_first(m, unsent, self.next, name="first_unsent")
         granted_ops = Signal(16)
-        m.d.sync += granted_ops.eq(granted_ops + self.granted)
+        may_send = Signal(self.contexts)  # granted; in a register, as the choice takes long
+        now = Signal(16)
+        lead = Signal(16)  # of the op that starts: grants that came before it
+        m.d.comb += [now.eq(granted_ops + self.granted), lead.eq(now - self.start.number)]
+        m.d.sync += granted_ops.eq(now)
+        for context in range(self.contexts):
+            with m.If(self.start.valid & (self.start.context == context)):
+                m.d.sync += may_send[context].eq((lead != 0) & ~lead[-1])
+            with m.Elif(self.granted & (numbers[context] == granted_ops)):
+                m.d.sync += may_send[context].eq(1)
         for context in range(self.contexts):
             granted = Signal(name=f"granted_{context}")
             arrived = Signal(name=f"arrived_{context}")
-            ahead = Signal(16, name=f"ahead_{context}")
             if self.grants:
-                m.d.comb += [
-                    ahead.eq(granted_ops - numbers[context]),
-                    granted.eq((ahead != 0) & ~ahead[-1]),
-                ]
+                m.d.comb += granted.eq(may_send[context])
             else:
                 m.d.comb += granted.eq(first_unsent == context)
             m.d.comb += [

@@ -5,7 +5,7 @@ from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from rtl.ace.collective_table import CollectiveMark, CollectiveQuery
-from rtl.ace.layouts import Load, memory_flits
+from rtl.ace.layouts import Load, beyond
 from rtl.ace.memory_port import MemoryReadSignature
 from rtl.ace.scoreboard import BufferEvent, BufferQuery
 from rtl.ace.sram import SramWriteSignature
@@ -103,11 +103,13 @@ class TxDma(wiring.Component):
 
         # Request.
         record = queue.o.payload
-        length = Signal(20)
+        nothing = Signal()  # is read; known late, and so not looked at before the end
         offered = Signal()  # a request was offered and not taken: it stays
-        requested = Signal(20)
+        next_address = Signal(len(record.memory_address))  # of the next burst,
+        left = Signal(20)  # and flits of SRAM, once the record has begun
         outstanding = Signal(range(self.read_beats + 1))
-        remaining = Signal(20)
+        remaining = Signal(20)  # flits of SRAM; of memory there may be one more
+        more = Signal()
         beats = Signal(range(self.burst_beats + 1))
         begun = Signal()
         may_begin = Signal()
@@ -118,36 +120,37 @@ class TxDma(wiring.Component):
             self.freed.buffer.eq(record.buffer),
             self.freed.epoch.eq(record.epoch),
             self.query.collective.eq(record.collective),
-            length.eq(Mux(self.query.void & ~begun & ~offered, 0, record.length)),
-            remaining.eq(
-                Mux(length == 0, 0, memory_flits(record, flit_bytes=self.flit_bytes)) - requested
-            ),
-            last_burst.eq(remaining <= self.burst_beats),
-            beats.eq(Mux(last_burst, remaining, self.burst_beats)),
-            begun.eq(requested != 0),
+            nothing.eq((self.query.void & ~begun & ~offered) | (record.length == 0)),
+            remaining.eq(Mux(begun, left, record.length)),
+            more.eq(beyond(record, flit_bytes=self.flit_bytes)),
+            last_burst.eq(Cat(more, remaining) <= 2 * self.burst_beats),
+            beats.eq(Mux(last_burst, remaining[: len(beats)] + more, self.burst_beats)),
             may_begin.eq(
                 queue.o.valid & (begun | (flight.i.ready & (~record.first | self.freed.ok)))
             ),
             request.valid.eq(
-                may_begin & (remaining != 0) & (outstanding <= self.read_beats - self.burst_beats)
+                may_begin & ~nothing & (outstanding <= self.read_beats - self.burst_beats)
             ),
-            request.payload.address.eq(record.memory_address + requested),
+            request.payload.address.eq(Mux(begun, next_address, record.memory_address)),
             request.payload.beats.eq(beats),
             taken.eq(request.valid & request.ready),
             flight.i.payload.eq(record),
-            flight.i.payload.length.eq(length),
-            flight.i.valid.eq(~begun & (taken | (may_begin & (remaining == 0)))),
-            queue.o.ready.eq(may_begin & last_burst & (taken | (remaining == 0))),
+            flight.i.payload.length.eq(Mux(nothing, 0, record.length)),
+            flight.i.valid.eq(~begun & (taken | (may_begin & nothing))),
+            queue.o.ready.eq((taken & last_burst) | (may_begin & nothing)),
         ]
         m.d.sync += offered.eq(request.valid & ~request.ready)
-        with m.If(queue.o.valid & queue.o.ready):
-            m.d.sync += requested.eq(0)
-        with m.Elif(taken):
-            m.d.sync += requested.eq(requested + beats)
+        with m.If(taken):
+            m.d.sync += [
+                begun.eq(~last_burst),
+                next_address.eq(request.payload.address + self.burst_beats),
+                left.eq(remaining - self.burst_beats),
+            ]
 
         # Data.
         current = flight.o.payload
         index = Signal(20)  # of the flit
+        following = Signal(20, init=1)  # index + 1
         empty = Signal()
         last = Signal()
         beat = Signal()
@@ -161,11 +164,9 @@ class TxDma(wiring.Component):
         moving = self.memory.data
         m.d.comb += [
             empty.eq(current.length == 0),
-            last.eq(index + 1 == current.length),
+            last.eq(following == current.length),
             begins.eq((current.shift != 0) & ~held),
-            rest.eq(
-                held & last & (memory_flits(current, flit_bytes=self.flit_bytes) == current.length)
-            ),
+            rest.eq(held & last & ~beyond(current, flit_bytes=self.flit_bytes)),
             write.valid.eq(flight.o.valid & ~empty & ~begins & (moving.valid | rest)),
             moving.ready.eq(flight.o.valid & ~empty & (begins | (write.ready & ~rest))),
             write.payload.address.eq(current.sram_address + index),
@@ -200,7 +201,10 @@ class TxDma(wiring.Component):
             )
         with m.If(written):
             m.d.comb += self.read_bytes.eq(Mux(last, current.last_bytes, self.flit_bytes))
-            m.d.sync += index.eq(Mux(last, 0, index + 1))
+            m.d.sync += [
+                index.eq(Mux(last, 0, following)),
+                following.eq(Mux(last, 1, following + 1)),
+            ]
         with m.If(beat):
             m.d.sync += before.eq(moving.payload)
         with m.If(written & last):
