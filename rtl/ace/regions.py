@@ -65,8 +65,8 @@ def covered(m, regions, behind, *, first, flits, write, name, more=0):
     -------
     Signal
     """
-    # first + flits + more - behind is below 1 or not: of three numbers two are made, without carries,
-    # so that one sum is all that it takes. Minus a number is its complement, plus 1.
+    # first + flits + more - behind is below 1 or not: of three numbers two are made, without
+    # carries, so that one sum is all that it takes. Minus a number is its complement, plus 1.
     more = Value.cast(more)[0]
     width = 3 + max(ADDRESS_BITS, len(Value.cast(flits)))
     one, two = Signal(width, name=f"{name}_first"), Signal(width, name=f"{name}_flits")
