@@ -28,7 +28,7 @@ from rtl.ace.layouts import (
 )
 from rtl.common.packet import DataType, Operator, TrafficClass
 from sim_top.configurations import FlowTable
-from sw_model.collective.plan import BufferUse, CollectivePlan, Piece
+from sw_model.collective.plan import BufferUse, Collective, CollectivePlan, Piece
 from sw_model.collective.steps import load_pieces, store_pieces
 from sw_model.endpoint.port_steps import PortReceive, PortSend, Wait, port_program
 from sw_model.endpoint.switched_steps import engine_steps
@@ -198,6 +198,13 @@ class RecordCompiler:
             records.insert(0, self._begin(plan, collective, source, result))
         return records
 
+    def _traffic_class(self, request: Collective) -> TrafficClass:
+        """As packets name it: the one that stands for all, where all share a channel; but on a tree
+        each flow of its switches has its own."""
+        classes = self.platform.engine.classes or ("dp",)
+        name = classes[0] if len(classes) == 1 and self.platform.tree is None else None
+        return TrafficClass[(name or request.traffic_class).upper()]
+
     def _begin(self, plan: CollectivePlan, collective: int, source: int, result: int) -> int:
         """The BEGIN record of a plan whose programs have been placed."""
         request = plan.collective
@@ -212,7 +219,7 @@ class RecordCompiler:
             {
                 "kind": RecordKind.BEGIN,
                 "operation": CollectiveKind[request.operation.name],
-                "traffic_class": TrafficClass[request.traffic_class.upper()],
+                "traffic_class": self._traffic_class(request),
                 "data_type": DataType[request.data_type.upper()],
                 "operator": Operator[request.operator.upper()],
                 "collective": collective,
@@ -300,7 +307,7 @@ class RecordCompiler:
                 {
                     "kind": RecordKind.OP,
                     "dim": dim,
-                    "traffic_class": TrafficClass[request.traffic_class.upper()],
+                    "traffic_class": self._traffic_class(request),
                     "data_type": DataType[request.data_type.upper()],
                     "operator": Operator[request.operator.upper()],
                     "collective": collective,

@@ -130,14 +130,18 @@ def _exchanges(platform: Platform, seed: int) -> tuple[Collective, ...]:
     dims = tuple(range(len(platform.topology.dims)))
     sizes = (1, generator.randrange(100, 2_000), generator.randrange(2_000, 40_000))
     out = [
-        _collective(platform, Operation.ALL_TO_ALL, size, data_type, dims, odd=True)
-        for size, data_type in zip(sizes, ("fp16", "int32", "fp16"), strict=True)
+        replace(
+            _collective(platform, Operation.ALL_TO_ALL, size, data_type, dims, odd=True),
+            traffic_class=name,  # which all share one channel here
+        )
+        for size, data_type, name in zip(
+            sizes, ("fp16", "int32", "fp16"), ("mp", "pp", "dp"), strict=True
+        )
     ]
     root, target = generator.sample(range(platform.topology.npus), 2)
     elements = generator.randrange(1, 8_000)
     name = f"send fp16 x {elements} from {root} to {target}"
-    ends = {"root": root, "target": target}
-    out.append(Collective(Operation.SEND, elements, dims=dims, name=name, **ends))
+    out.append(Collective(Operation.SEND, elements, dims=dims, name=name, root=root, target=target))
     return tuple(out)
 
 
