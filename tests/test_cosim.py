@@ -80,6 +80,37 @@ def test_pictures_are_left(result: tuple[int, dict, Path]) -> None:
     assert (out / "resnet50_rtl.png").read_bytes().startswith(b"\x89PNG")
 
 
+def run_example(name: str, folder: Path, *options: str) -> dict:
+    """What `antiphon cosim` finds on an example; every case must pass."""
+    target = folder / "result.json"
+    command = ["cosim", str(ROOT / "examples" / name), "--json", str(target), *options]
+    assert main(command) == 0
+    crosscheck = json.loads(target.read_text())["crosscheck"]
+    assert crosscheck["ok"]
+    for case in crosscheck["cases"]:
+        assert case["data_ok"], case
+        assert case["counters_ok"], case
+    return crosscheck
+
+
+def test_a_recommendation_model_exchanges_and_reduces(tmp_path: Path) -> None:
+    """DLRM: an all-to-all each way and eight all-reduces an iteration."""
+    crosscheck = run_example("dlrm.yaml", tmp_path, "--scale", "1/128")
+    names = [case["name"] for case in crosscheck["cases"]]
+    assert len(names) == 2 * (2 * 10 + 1)
+    assert sum("embedding" in name for name in names) == 2 * 2 * 2
+
+
+@pytest.mark.full
+def test_a_transformer_with_three_kinds_of_parallelism_on_a_wafer(tmp_path: Path) -> None:
+    """Two stages, four microbatches: two all-reduces of eight layers and what is handed over, each
+    four times, and eight gradients, in two iterations."""
+    crosscheck = run_example("wafer_stages.yaml", tmp_path)
+    names = [case["name"] for case in crosscheck["cases"]]
+    assert len(names) == 2 * (4 * (2 * 8 + 2) + 8) + 1
+    assert sum("activations" in name for name in names) == 2 * 4 * 2
+
+
 def test_a_payload_over_the_memory_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["cosim", str(EXAMPLE), "--scale", "1"]) == 2
     message = capsys.readouterr().err.strip()

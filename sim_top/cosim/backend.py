@@ -1,8 +1,9 @@
 """The RTL platform as a backend of the training loop, inside the simulation.
 
 Python is awake only while the simulation's clock stands still: to ring doorbells, and when a
-collective has ended somewhere. Cycles in which nothing is outstanding are not simulated: ``now``
-then runs ahead of the simulation's own cycle count.
+collective has ended somewhere. Cycles in which nothing is outstanding are not simulated, but for
+the first few hundred, in which what engines have read ahead comes in: ``now`` then runs ahead of
+the simulation's own cycle count.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sim_top.cosim.memory_map import MemoryMap, Region, Regions, payload
-from sim_top.cosim.outcome import Issued
+from sim_top.cosim.outcome import IDLE_CYCLES, Issued
 from sim_top.platform.control import PlatformControl, PlatformError
 from sim_top.records import RecordCompiler, descriptor_bytes
 from sw_model.backend import Completion
@@ -56,6 +57,7 @@ class RtlBackend:
         self.book = book
         self.seed = seed
         self.ahead = 0
+        self._restless = 0  # cycles in which something may still move after all has ended
         npus = self.platform.topology.npus
         self.representatives: Sequence[int] = tuple(range(npus))
         lanes = range(self.platform.engine.lanes)
@@ -137,13 +139,22 @@ class RtlBackend:
             return []
         if not any(map(any, self._running)):
             if until is not None:
+                some = min(until - self.now, self._restless)
+                if some:
+                    self._restless -= some
+                    await self.control.run(self._cycle_of(self.now + some))
                 self.ahead += until - self.now
             return []
+        self._restless = IDLE_CYCLES
         return await self._run(until)
+
+    def _cycle_of(self, now: int) -> int:
+        """The simulation's own cycle at a time."""
+        return now - self.ahead
 
     async def _run(self, until: int | None) -> list[Completion]:
         try:
-            await self.control.run(None if until is None else until - self.ahead)
+            await self.control.run(None if until is None else self._cycle_of(until))
         except PlatformError as error:
             raise DeadlockError("\n".join([str(error), *self._absent()])) from error
         return self._completions()
