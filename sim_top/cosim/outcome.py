@@ -31,7 +31,7 @@ __all__ = [
 ]
 
 
-IDLE_CYCLES = 512
+IDLE_CYCLES = 160
 """Between single collectives: what a descriptor's reader has asked for behind its end has come by
 then, so that each finds an idle platform."""
 
