@@ -3,13 +3,14 @@
 PYTHON := .venv/bin/python
 JOBS ?= 2
 
-.PHONY: help setup run test test-full lint type bench verilog docs clean
+.PHONY: help setup run test test-full coverage lint type bench verilog docs clean
 
 help:
 	@echo "make setup      .venv and everything in it; nothing on a second run"
 	@echo "make run        the main job: ResNet-50 through Themis to the RTL and back"
 	@echo "make test       all tests but the wide matrices, on $(JOBS) cores (JOBS=)"
 	@echo "make test-full  all tests"
+	@echo "make coverage   what the benches reach in the RTL, in build/coverage"
 	@echo "make lint       ruff check, ruff format"
 	@echo "make type       mypy on sw_model, sim_top and testbenches"
 	@echo "make bench      the benchmarks, appended to their history"
@@ -28,6 +29,10 @@ test: setup
 
 test-full: setup
 	@$(PYTHON) -m pytest -n $(JOBS) --dist worksteal -m "full or not full"
+
+coverage: setup
+	@rm -rf build/coverage
+	@$(PYTHON) -m tests.coverage_benches build/coverage
 
 lint: setup
 	@$(PYTHON) -m ruff check

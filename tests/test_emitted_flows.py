@@ -7,6 +7,7 @@ from functools import cache
 from pathlib import Path
 
 import pytest
+import yaml
 
 from sim_top.emission.companions import Port, constraints, instantiation, ports_of
 from sim_top.emission.portable import portable
@@ -104,23 +105,53 @@ def test_yosys(exported, case):
     run_tool([*command, "-q", "-p", script], directory=exported(case))
 
 
-def test_the_same_bytes(exported, tmp_path):
-    for case in ("link, four channels", "fred"):
-        emit(_top(case), tmp_path, preset="sim", settings=_CASES[case])
-        for path in exported(case).iterdir():
-            assert (tmp_path / path.name).read_bytes() == path.read_bytes()
+@pytest.mark.full
+@pytest.mark.parametrize("case", ["link", "link, four channels", "fred", "ace"])
+def test_yosys_across_modules(exported, case):
+    """The same of the whole design as one module: a loop may lead through several."""
+    try:
+        command = yosys()
+    except InputError as error:
+        pytest.skip(str(error))
+    top = _top(case)
+    script = (
+        f"read_verilog -sv {top}.sv; hierarchy -check -top {top}; proc; flatten; "
+        "select -assert-none t:$dlatch t:$adlatch t:$sr; check -assert"
+    )
+    run_tool([*command, "-q", "-p", script], directory=exported(case))
 
 
-def test_companions(exported):
-    folder = exported("link")
-    assert {path.name for path in folder.iterdir()} == {
-        "link.sv", "link.sdc", "link_example.v", "link.core",
+@pytest.mark.parametrize(
+    "case", ["link, four channels", "fred", pytest.param("ace", marks=pytest.mark.full)]
+)
+def test_the_same_bytes(exported, tmp_path, case):
+    emit(_top(case), tmp_path, preset="sim", settings=_CASES[case])
+    for path in exported(case).iterdir():
+        assert (tmp_path / path.name).read_bytes() == path.read_bytes()
+
+
+@pytest.mark.parametrize("case", _DEFAULT)
+def test_companions(exported, case):
+    folder, top = exported(case), _top(case)
+    header = {"ace_registers.h"} if top == "ace" else set()
+    assert {path.name for path in folder.iterdir()} == header | {
+        f"{top}.sv", f"{top}.sdc", f"{top}_example.v", f"{top}.core",
     }  # fmt: skip
-    assert "create_clock -name clk -period 5 [get_ports clk]" in (folder / "link.sdc").read_text()
-    core = (folder / "link.core").read_text()
-    assert '"link.sdc"' in core
-    assert '"link_example.v"' in core
-    assert "//   rate_numerator = 1" in (folder / "link.sv").read_text()
+    assert "create_clock -name clk -period 5 [get_ports clk]" in (folder / f"{top}.sdc").read_text()
+    first, _, core = (folder / f"{top}.core").read_text().partition("\n")
+    assert first == "CAPI=2:"
+    description = yaml.safe_load(core)
+    assert description["name"] == f"antiphon:antiphon:{top}:0.1.0"
+    listed = {name for files in description["filesets"].values() for name in files["files"]}
+    assert listed == {path.name for path in folder.iterdir()} - {f"{top}.core"}
+    lint = description["targets"]["lint"]
+    assert lint["toplevel"] == top
+    assert lint["tools"]["verilator"]["verilator_options"] == LINT
+    assert f"  {top} {top}_0 (" in (folder / f"{top}_example.v").read_text()
+    text = (folder / f"{top}.sv").read_text()
+    settings = {"link": "channels = 4", "fred": "ports = 4", "ace": "ring_dims = 1"}
+    assert f"//   {settings[top]}\n" in text
+    assert re.search(rf"^module {top}\(", text, re.MULTILINE)
 
 
 def test_constraints():

@@ -13,7 +13,7 @@ from sim_top.bench.wafer import EVERYONE, GROUPS, model_at_once, wafer_platform
 from sim_top.cosim.run import check_memory
 from sim_top.crosscheck.matrix import Case, Setting
 from sim_top.crosscheck.run import check_case
-from sim_top.crosscheck.tree import tree_collectives, tree_platform
+from sim_top.crosscheck.tree import tree_collectives, tree_platform, tree_shards
 from sw_model.collective.plan import Collective, Operation
 from sw_model.errors import InputError
 from sw_model.experiment import read_experiment
@@ -147,6 +147,7 @@ def agree(where: Platform, requests, exact=()) -> None:
 def test_two_switches_below_one_against_the_rtl() -> None:
     """Data bit for bit, counters exactly, cycles within the bound, and one chunk to the cycle."""
     agree(CLASSES, tree_collectives(), exact=(0, 4, 6))
+    agree(CLASSES, tree_shards())
 
 
 @pytest.mark.full

@@ -52,6 +52,14 @@ GROUPS = (
     ),
     Group(
         (
+            "fred.cycles_per_s.p4m3",
+            "fred.each_cycle.cycles_per_s.p4m3",
+            "fred.speed_over_each_cycle.p4m3",
+        ),
+        "sim_top.bench.fred_speed",
+    ),
+    Group(
+        (
             "fred.goodput.alternating.p12",
             "fred.goodput.alternating.p16",
             "fred.goodput.alternating.flit512",

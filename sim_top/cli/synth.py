@@ -24,6 +24,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("top", metavar="TOP", help="ace, fred, or link")
     add_design_options(parser, period="clock period that cells are chosen for")
     parser.add_argument(
+        "--speed",
+        action="store_true",
+        help="map for the shortest paths, not for the least area at that clock period",
+    )
+    parser.add_argument(
         "--ecp5", action="store_true", help="also place and route on a Lattice ECP5-85"
     )
 
@@ -43,7 +48,11 @@ def run(arguments: argparse.Namespace, output: Output) -> bool:
         progress(0.05)
         try:
             found = synthesise(
-                text, top=arguments.top, period_ns=arguments.period_ps / 1000, progress=progress
+                text,
+                top=arguments.top,
+                period_ns=arguments.period_ps / 1000,
+                speed=arguments.speed,
+                progress=progress,
             )
             fpga = place_ecp5(text, top=arguments.top) if arguments.ecp5 else None
         except BuildError as error:

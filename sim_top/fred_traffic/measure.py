@@ -12,8 +12,9 @@ from typing import Any
 from rtl.common.packet import DataType, Operator
 from rtl.fred.configuration import request_layout
 from rtl.fred.switch import FredSwitch
+from sim_top.emission import emit_systemverilog
 from sim_top.fred_traffic.component import FredTraffic
-from sim_top.fred_traffic.pattern import expected_digests
+from sim_top.fred_traffic.pattern import expected_digests, headers
 from sim_top.shell import ShellPlan, shell_model
 from sim_top.simulator import Model, run_cocotb
 from sw_model.fred.configuration import Configuration, Flow
@@ -21,7 +22,7 @@ from sw_model.fred.routing import route
 from sw_model.fred.table import entry_image
 from sw_model.fred.timing import FRED_TIMING
 
-__all__ = ["FredFigures", "measure"]
+__all__ = ["FredFigures", "each_cycle", "measure"]
 
 _PLAN = ShellPlan(
     events=("ended",),
@@ -51,7 +52,7 @@ class FredFigures:
     cycles : from the first to the last of them
     received, sent : bytes of payload into and out of each port, by the switch's counters of flits,
         the headers taken off
-    simulated, seconds : cycles from the start to the end, and the wall time they took
+    simulated, seconds : cycles from the start to the end, and the processor time they took
     model : what was simulated
     """
 
@@ -100,19 +101,7 @@ def measure(
         where an output heard anything else than the model.
     """
     payload_flits = packet_bytes // flit_bytes
-    credits = FRED_TIMING.output_credits(ports, payload_flits + 1, 0)
-    switch = FredSwitch(
-        ports=ports,
-        middle_copies=middle_copies,
-        flit_bytes=flit_bytes,
-        packet_bytes=packet_bytes,
-        data_types=frozenset({DataType.FP16}),
-        operators=frozenset({Operator.SUM}),
-        adder_depth=FRED_TIMING.adder_depth,
-        configurations=2,
-        input_depth=16,
-        output_credits=credits,
-    )
+    switch = _switch(ports, middle_copies, flit_bytes, packet_bytes)
     everyone, half = range(ports), (ports + 1) // 2
     sets = [[Flow.all_reduce(everyone)]]
     if period is not None:
@@ -158,6 +147,84 @@ def measure(
     )
     assert counters["digest"] == expected, "the outputs differ from the model"
     return _figures(model, counters, packets, payload_flits * flit_bytes, payload_flits, period)
+
+
+def each_cycle(
+    *,
+    ports: int,
+    middle_copies: int = 3,
+    flit_bytes: int = 16,
+    packet_bytes: int = 4096,
+    packets: int = 4,
+    optimise: str = "-O1",
+) -> float:
+    """Cycles per second of processor time where Python drives and samples all ports in every cycle,
+    on Verilator; the load is the all-reduce of :func:`measure`.
+
+    Raises
+    ------
+    SimulationError
+        where the switch reports an error or does not finish.
+    AssertionError
+        where an output heard anything else than the model.
+    """
+    payload_flits = packet_bytes // flit_bytes
+    switch = _switch(ports, middle_copies, flit_bytes, packet_bytes)
+    configuration = _routed(ports, middle_copies, [Flow.all_reduce(range(ports))])
+    layout = request_layout(ports, middle_copies)
+    request = entry_image(configuration) << layout["entry"].offset
+    model = Model(
+        top="fred_switch",
+        sources={"fred_switch.sv": emit_systemverilog(switch, name="fred_switch")},
+        public={"fred_switch": ("*",)},
+        optimise=optimise,
+    )
+    with tempfile.TemporaryDirectory() as directory:
+        results = Path(directory) / "results.json"
+        run_cocotb(
+            model,
+            module="sim_top.fred_traffic.each_cycle",
+            timeout_seconds=1200,
+            parameters={
+                "ports": ports,
+                "flit_bytes": flit_bytes,
+                "packets": packets,
+                "payload_flits": payload_flits,
+                "input_depth": switch.input_depth,
+                "request": f"{request:x}",
+                "headers": [
+                    f"{word:x}" for word in headers(packets, payload_flits, flit_bytes=flit_bytes)
+                ],
+                "results": str(results),
+            },
+        )
+        counters = json.loads(results.read_text())
+    expected = expected_digests(
+        [configuration],
+        flit_bytes=flit_bytes,
+        packets=packets,
+        period=packets,
+        payload_flits=payload_flits,
+    )
+    assert counters["digest"] == expected, "the outputs differ from the model"
+    return counters["simulated"] / counters["seconds"]
+
+
+def _switch(ports: int, middle_copies: int, flit_bytes: int, packet_bytes: int) -> FredSwitch:
+    """With room for line rate."""
+    flits = packet_bytes // flit_bytes + 1
+    return FredSwitch(
+        ports=ports,
+        middle_copies=middle_copies,
+        flit_bytes=flit_bytes,
+        packet_bytes=packet_bytes,
+        data_types=frozenset({DataType.FP16}),
+        operators=frozenset({Operator.SUM}),
+        adder_depth=FRED_TIMING.adder_depth,
+        configurations=2,
+        input_depth=16,
+        output_credits=FRED_TIMING.output_credits(ports, flits, 0),
+    )
 
 
 def _routed(ports: int, middle_copies: int, flows: Sequence[Flow]) -> Configuration:

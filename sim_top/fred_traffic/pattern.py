@@ -13,7 +13,7 @@ from sw_model.fred.configuration import Configuration
 from sw_model.fred.reduction import evaluate
 from sw_model.fred.table import CLASS_CODES, TYPE_CODES
 
-__all__ = ["BEAT_STEP", "LANE_STEP", "PORT_STEP", "expected_digests"]
+__all__ = ["BEAT_STEP", "LANE_STEP", "PORT_STEP", "expected_digests", "headers"]
 
 BEAT_STEP, PORT_STEP, LANE_STEP = 0x9E3779B1, 0x85EBCA6B, 0xC2B2AE35
 """Lane j (32 bits) of payload flit k of port p is k * BEAT + p * PORT + j * LANE, modulo 2**32."""
@@ -61,6 +61,20 @@ def expected_digests(
         for port in range(ports):
             heard[port] += [head, results[port].view(np.uint32)]
     return [_digest(np.concatenate(flits)) for flits in heard]
+
+
+def headers(packets: int, payload_flits: int, *, flit_bytes: int) -> list[int]:
+    """The headers of ``packets`` packets of one op in configuration 0."""
+    return [
+        _header(
+            configuration=0,
+            op=0,
+            sequence=number * payload_flits,
+            length=payload_flits * flit_bytes,
+            last=int(number == packets - 1),
+        )
+        for number in range(packets)
+    ]
 
 
 def _header(**fields: int) -> int:

@@ -17,7 +17,7 @@ __all__ = ["BareRun", "run_bare"]
 
 @dataclass(frozen=True)
 class BareRun:
-    """Cycles that the bare loop ran, and the wall seconds it spent on them."""
+    """Cycles that the bare loop ran, and the processor seconds it spent on them."""
 
     cycles: int
     seconds: float

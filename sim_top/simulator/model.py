@@ -15,6 +15,7 @@ from pathlib import Path
 
 import cocotb_tools.config
 
+from sim_top.coverage.instrument import destination, instrumented
 from sim_top.simulator.cache import build_root, cached, content_key
 from sim_top.simulator.toolchain import (
     BuildError,
@@ -102,6 +103,8 @@ def build(model: Model) -> Path:
     InputError
         where waveforms are wanted and the libraries that write them are missing.
     """
+    if destination() is not None:
+        model = instrumented(model)
     fill = _build_icarus if model.simulator == "icarus" else _build_verilator
     return cached("models", model.key, lambda directory: fill(model, directory))
 

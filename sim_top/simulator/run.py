@@ -20,6 +20,7 @@ from xml.etree import ElementTree
 import cocotb_tools.config
 import find_libpython
 
+from sim_top.coverage.instrument import counters_file, destination, instrumented
 from sim_top.simulator.cache import ROOT, build_root
 from sim_top.simulator.model import Model, build
 
@@ -90,6 +91,10 @@ def run_cocotb(
 
     command = _command(model, directory, waves)
     command += [f"+{argument.lstrip('+')}" for argument in plusargs]
+    folder = destination()
+    if folder is not None and model.simulator == "verilator":
+        counted = counters_file(instrumented(model), folder.resolve())
+        command.append(f"+verilator+coverage+file+{counted}")
     variables = {**os.environ, **_cocotb_environment(model, module, results, testcase, seed)}
     variables["ANTIPHON_PARAMETERS"] = json.dumps(dict(parameters or {}))
     status = _execute(command, workplace, variables, log_file, timeout_seconds, echo)

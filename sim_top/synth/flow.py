@@ -37,14 +37,21 @@ _MAP = """\
 read_rtlil coarse.il
 read_verilog -lib boxes.v
 techmap -map macros.v
-synth -top {top} -run fine:check
+synth -top {top} -run fine:check {adders}
 dfflibmap -liberty {cells}
 opt -fast
-abc -liberty {cells} -constr drive.sdc -D {picoseconds}
+abc -liberty {cells} -constr drive.sdc -D {picoseconds} {script}
 opt_clean -purge
 write_json netlist.json
 write_verilog -noattr -simple-lhs netlist.v
 """
+#: For the least area that meets the period, as ABC sees each module alone: adders become chains.
+_AREA = {"adders": "", "script": ""}
+#: For the shortest paths: parallel-prefix adders, and no step of ABC that gives depth for area.
+_SPEED = {
+    "adders": "-extra-map +/choices/kogge-stone.v",
+    "script": "-script +strash;dch;map;topo;buffer;upsize;dnsize",
+}
 #: What drives inputs and loads outputs of each module while ABC sizes its cells.
 _DRIVE = "set_driving_cell BUFX4\nset_load 0.03 [all_outputs]\n"
 
@@ -74,6 +81,7 @@ def synthesise(
     *,
     top: str,
     period_ns: float,
+    speed: bool = False,
     progress: Callable[[float], object] = lambda share: None,
 ) -> Synthesis:
     """Map a design to cells and time it.
@@ -83,6 +91,8 @@ def synthesise(
     verilog : SystemVerilog with every module
     top : the top module
     period_ns : the clock that ABC maps for
+    speed : map every module for the shortest paths, in place of the least area at that clock: no
+        module knows what its neighbours add to a path
     progress : told which share is done
 
     Raises
@@ -97,6 +107,7 @@ def synthesise(
     yosys, sta = tools.yosys(), tools.opensta()
     version = run_tool([*yosys, "-V"], directory=Path.cwd())
     picoseconds = round(period_ns * 1000)
+    effort = _SPEED if speed else _AREA
 
     def fill(directory: Path) -> None:
         def write(name: str, text: str) -> None:
@@ -112,7 +123,7 @@ def synthesise(
         write("macros.lib", liberty(macros))
         write("drive.sdc", _DRIVE)
         write("cells.lib", cells.read_text())
-        write("map.ys", _MAP.format(top=top, cells="cells.lib", picoseconds=picoseconds))
+        write("map.ys", _MAP.format(top=top, cells="cells.lib", picoseconds=picoseconds, **effort))
         run_tool([*yosys, "-q", "-l", "map.log", "map.ys"], directory=directory)
         progress(0.9)
         write("timing.tcl", timing_script(top=top, period_ns=period_ns))
@@ -121,7 +132,8 @@ def synthesise(
         write("timing.txt", answer)
 
     key = content_key(
-        version, cells.read_text(), verilog, _READ, _MAP, _DRIVE, str(picoseconds), top,
+        version, cells.read_text(), verilog, _READ, _MAP, repr(effort), _DRIVE,
+        str(picoseconds), top,
         Path(__file__).with_name("macros.py").read_text(),
         Path(__file__).with_name("timing.py").read_text(),
     )  # fmt: skip
