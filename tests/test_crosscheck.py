@@ -274,6 +274,12 @@ def test_page() -> None:
     [
         (1000, 5, "equal"),
         (990, 1200, "SRAM banks refused 1,200 requests"),
+        (990, 10, "SRAM banks refused 10 requests"),
+        (
+            990,
+            9,
+            "SRAM banks refused 9 requests, which explains a part; the rest is not known",
+        ),
         (1010, 5, "SRAM banks refused 5 requests, which turned the order of flows round"),
         (991, 0, "not known"),
         (991, None, "not known"),

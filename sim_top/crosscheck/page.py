@@ -78,6 +78,8 @@ def explanation(case: CrosscheckCase) -> str:
         return "equal"
     if case.bank_collisions:
         refused = f"SRAM banks refused {case.bank_collisions:,} requests"
+        if difference < -case.bank_collisions:
+            return f"{refused}, which explains a part; the rest is not known"
         if difference < 0:
             return refused
         return f"{refused}, which turned the order of flows round"
