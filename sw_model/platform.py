@@ -9,8 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 
-from sw_model.collective.numerics import OPERATORS
-from sw_model.collective.plan import ELEMENT_BYTES, Collective
+from sw_model.collective.plan import ELEMENT_BYTES, OPERATORS, Collective
 from sw_model.endpoint.link import minimum_credits
 from sw_model.errors import InputError
 from sw_model.fred.timing import FRED_TIMING

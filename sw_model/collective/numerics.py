@@ -18,9 +18,9 @@ import ml_dtypes
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["ELEMENT_TYPES", "OPERATORS", "ElementType", "canonical", "element_type", "reduce"]
+from sw_model.collective.plan import OPERATORS
 
-OPERATORS = ("sum", "max", "min")
+__all__ = ["ELEMENT_TYPES", "OPERATORS", "ElementType", "canonical", "element_type", "reduce"]
 
 
 @dataclass(frozen=True)

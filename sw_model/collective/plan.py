@@ -20,6 +20,7 @@ from sw_model.topology import Topology
 
 __all__ = [
     "ELEMENT_BYTES",
+    "OPERATORS",
     "SYMMETRIC",
     "Algorithm",
     "BufferUse",
@@ -40,6 +41,9 @@ __all__ = [
 
 #: Bytes of one element of each data type.
 ELEMENT_BYTES = {"fp16": 2, "bf16": 2, "fp32": 4, "int32": 4}
+
+#: What a reduction does with two elements.
+OPERATORS = ("sum", "max", "min")
 
 
 class Operation(enum.Enum):
@@ -120,7 +124,7 @@ class Collective:
                 f"elements must be a whole number of at least 0, not {self.elements!r}"
             )
         _choice("data_type", self.data_type, tuple(ELEMENT_BYTES))
-        _choice("operator", self.operator, ("sum", "max", "min"))
+        _choice("operator", self.operator, OPERATORS)
         _choice("traffic_class", self.traffic_class, ("mp", "pp", "dp"))
         if list(self.dims) != sorted(set(self.dims)) or any(d < 0 for d in self.dims):
             raise ValueError(f"dims must be ascending dim indices, not {self.dims!r}")
