@@ -184,17 +184,31 @@ class TxDmaStaysInside(_Watched):
         record = self.kept(m, "dma.queue.arrived")
         flying = self.probe(m, "dma.flight.level", 1)
         loading = self.kept(m, "dma.flight.arrived")
-        requested = self.probe(m, "dma.requested", _LENGTH_BITS)
+        begun = self.probe(m, "dma.begun", 1)
+        following = self.probe(m, "dma.next_address", _FLIT_BITS)
+        left = self.probe(m, "dma.left", _LENGTH_BITS)
         index = self.probe(m, "dma.index", _LENGTH_BITS)
-        flits = self.flits_of(record)
+        place = self.probe(m, "dma.following", _LENGTH_BITS)
+        more = self.flits_of(record) - record.length
+        end = record.memory_address + self.flits_of(record)
         m.d.comb += [
             Assert(~held | self.well_formed(record)),
-            Assert(~held | ~_covers(record.memory_address, flits, flit)),
+            Assert(~held | ~_covers(record.memory_address, self.flits_of(record), flit)),
             Assert(~held | ~self.covers_place(record)),
-            Assert(Mux(held, (requested == 0) | (requested < flits), requested == 0)),
+            Assert(~begun | held),
+            Assert(
+                ~begun
+                | (
+                    (left <= record.length)
+                    & (left + more != 0)
+                    & (following >= record.memory_address)
+                    & (following + left + more == end)
+                )
+            ),
             Assert(~flying | ~self.covers_place(loading)),
             Assert(~flying | (loading.sram_address + loading.length <= 1 << self.dma.address_bits)),
             Assert(Mux(flying, (index == 0) | (index < loading.length), index == 0)),
+            Assert(place == (index + 1)[:_LENGTH_BITS]),
         ]
         if self.master is not None:
             address = self.probe(m, "master.address", _FLIT_BITS)
@@ -266,6 +280,7 @@ class RxDmaStaysInside(_Watched):
             Assert(~held | ~((self.byte >= begin) & (self.byte < end))),
             Assert(~held | ~self.covers_place(record)),
             Assert(Mux(held, (index == 0) | (index < self.flits_of(record)), index == 0)),
+            Assert(self.probe(m, "dma.following", _LENGTH_BITS) == (index + 1)[:_LENGTH_BITS]),
         ]
         bits = self.byte_bits
         tag = data.StructLayout(
