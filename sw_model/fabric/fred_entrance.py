@@ -6,15 +6,11 @@ from collections import deque
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
+from sw_model.fabric.packet_pace import NEVER, Cycles, one_by_one
 from sw_model.fred.timing import FredTiming
 
-__all__ = ["Entrance", "Packet", "one_by_one"]
-
-Cycles = NDArray[np.int64]
-
-NEVER = 1 << 62
+__all__ = ["Entrance", "Packet"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -129,9 +125,3 @@ class Entrance:
         self._gone = left[-self.timing.look_ahead :]
         self._taken.append(start)
         self.head = NEVER
-
-
-def one_by_one(ready: Cycles) -> Cycles:
-    """When things leave that are ready in these cycles, in order, one per cycle."""
-    steps = np.arange(len(ready))
-    return np.maximum.accumulate(ready - steps) + steps

@@ -10,24 +10,20 @@ a packet are whole arrays.
 from __future__ import annotations
 
 import heapq
-from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import accumulate
 
 import numpy as np
-from numpy.typing import NDArray
 
 from sw_model.endpoint.link import LINK_TIMING, RateGate
+from sw_model.fabric.packet_pace import NEVER, Cycles, PacketCredits, one_by_one, paced, startable
 from sw_model.fred.configuration import Configuration, Flow
 from sw_model.fred.timing import FRED_TIMING, FredTiming
 
-__all__ = ["ArrivingPacket", "Departure", "PacketCredits", "PacketSwitch", "paced"]
+__all__ = ["ArrivingPacket", "Departure", "PacketSwitch"]
 
-Cycles = NDArray[np.int64]
-
-NEVER = 1 << 62
 _ORDER_BITS = 40  # op, step, sequence
 
 
@@ -117,7 +113,7 @@ class _Input:
                     ready[at] = max(ready[at], self.taken[packet - packets] + 1)
             if begin:
                 ready[0] = max(ready[0], self.enter[begin - 1] + 1)
-            self.enter[begin:end] = _one_by_one(ready)
+            self.enter[begin:end] = one_by_one(ready)
             self.entered = end
         self.head = NEVER
         if started < len(self.packets) and self.first[started] < self.entered:
@@ -130,39 +126,6 @@ class _Input:
         self.gone[self.left : self.left + len(gone)] = gone
         self.left += len(gone)
         self.taken.append(start)
-
-
-class PacketCredits:
-    """Credits of one channel of one output, as its switch sees them."""
-
-    def __init__(self, credits: int) -> None:
-        self.available = credits
-        self.coming: deque[Cycles] = deque()  # cycles from which each is there
-        self.reserved: deque[tuple[int, int]] = deque()  # (cycle from which they are gone, flits)
-
-    def count(self, cycle: int) -> int:
-        """Credits there in ``cycle``; cycles must not go back."""
-        while self.coming:
-            there = int(np.searchsorted(self.coming[0], cycle, side="right"))
-            self.available += there
-            if there < len(self.coming[0]):
-                self.coming[0] = self.coming[0][there:]
-                break
-            self.coming.popleft()
-        while self.reserved and self.reserved[0][0] <= cycle:
-            self.available -= self.reserved.popleft()[1]
-        return self.available
-
-    def when(self, flits: int, cycle: int) -> int:
-        """The first cycle in which ``flits`` are there, if no more are reserved."""
-        lacking = flits - self.count(cycle) + sum(reserved for _, reserved in self.reserved)
-        if lacking <= 0:
-            return cycle
-        for cycles in self.coming:
-            if lacking <= len(cycles):
-                return int(cycles[lacking - 1])
-            lacking -= len(cycles)
-        return NEVER
 
 
 class PacketSwitch:
@@ -267,28 +230,12 @@ class PacketSwitch:
 
     def _ready(self, channel: int, cycle: int) -> list[Flow]:
         """Flows of a channel that may start in ``cycle``, by what was there in the cycle before."""
-        seen = cycle - self.timing.match
-        inputs = self._inputs[channel]
-        found = []
-        for port, entrance in enumerate(inputs):
-            if entrance.head > seen:
-                continue
-            packet = entrance.packet
-            flow = self._flows[packet.configuration][port]
-            if flow.inputs[0] != port or any(
-                inputs[other].head > seen
-                or inputs[other].packet.configuration != packet.configuration
-                for other in flow.inputs
-            ):
-                continue
-            flits = len(packet.wire)
-            credits = [self._credits[channel][o] for o in flow.outputs]
-            if all(credit.count(seen) >= flits for credit in credits):
-                found.append(flow)
-                continue
-            there = max(credit.when(flits, seen) for credit in credits)
-            if there != NEVER:
-                heapq.heappush(self._wake, max(there, cycle) + self.timing.match)
+        match = self.timing.match
+        found, later = startable(
+            self._inputs[channel], self._credits[channel], self._flows, cycle - match
+        )
+        for there in later:
+            heapq.heappush(self._wake, max(there, cycle) + match)
         return found
 
     def _arbitrate(self, cycle: int) -> None:
@@ -359,7 +306,7 @@ class PacketSwitch:
         ready = np.max([entrance.arriving() for entrance in inputs], axis=0)
         ready = ready + timing.receive + 1
         ready[0] = max(ready[0], cycle + timing.go)
-        gone = _one_by_one(ready)
+        gone = one_by_one(ready)
         if self._paced:
             gone = paced(gone, [self._gates[port] for port in flow.outputs])
         wire = gone + timing.interconnect(self.ports)
@@ -376,22 +323,3 @@ class PacketSwitch:
             entrance.take(cycle, gone)
             self._advance(entrance)
         heapq.heappush(self._wake, last)
-
-
-def paced(gone: Cycles, gates: Sequence[RateGate]) -> Cycles:
-    """When flits leave that are ready in the cycles ``gone``, in order, at the rate of all of
-    ``gates``."""
-    out = gone.copy()
-    for k in range(len(out)):
-        ready = int(out[k]) if k == 0 else max(int(out[k]), int(out[k - 1]) + 1)
-        leaves = max(gate.departure(ready, 0) for gate in gates)
-        for gate in gates:
-            gate.depart(leaves)
-        out[k] = leaves
-    return out
-
-
-def _one_by_one(ready: Cycles) -> Cycles:
-    """When things leave that are ready in these cycles, in order, one per cycle."""
-    steps = np.arange(len(ready))
-    return np.maximum.accumulate(ready - steps) + steps

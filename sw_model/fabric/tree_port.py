@@ -15,7 +15,8 @@ from sw_model.endpoint.programs import Send
 from sw_model.engine import EventKernel
 from sw_model.fabric.class_turns import ClassTurns
 from sw_model.fabric.constants import FabricConstants
-from sw_model.fabric.fred_entrance import Packet, one_by_one
+from sw_model.fabric.fred_entrance import Packet
+from sw_model.fabric.packet_pace import one_by_one
 from sw_model.fabric.tree_switch import TreeSwitch
 from sw_model.platform import LinkParameters
 

@@ -17,8 +17,8 @@ from sw_model.endpoint.link import RateGate
 from sw_model.engine import EventKernel
 from sw_model.fabric.class_turns import ClassTurns
 from sw_model.fabric.constants import FabricConstants
-from sw_model.fabric.fred_entrance import Entrance, Packet, one_by_one
-from sw_model.fabric.fred_packets import PacketCredits, paced
+from sw_model.fabric.fred_entrance import Entrance, Packet
+from sw_model.fabric.packet_pace import PacketCredits, one_by_one, paced, startable
 from sw_model.fred.configuration import Flow
 from sw_model.fred.table import CLASS_CODES
 from sw_model.platform import LinkParameters
@@ -108,27 +108,12 @@ class TreeSwitch:
 
     def _ready(self, lane: int, cycle: int) -> list[Flow]:
         """Flows that may start in ``cycle``, by what was there in the cycle before."""
-        seen = cycle - self.timing.match
-        inputs = self._inputs[lane]
-        found = []
-        for port, entrance in enumerate(inputs):
-            if entrance.head > seen:
-                continue
-            packet = entrance.packet
-            flow = self._flows[packet.configuration][port]
-            if flow.inputs[0] != port or any(
-                inputs[other].head > seen
-                or inputs[other].packet.configuration != packet.configuration
-                for other in flow.inputs
-            ):
-                continue
-            credits = [self._credits[lane][output] for output in flow.outputs]
-            if all(credit.count(seen) >= packet.flits for credit in credits):
-                found.append(flow)
-                continue
-            there = max(credit.when(packet.flits, seen) for credit in credits)
-            if there != NEVER:
-                self.look(max(there, cycle) + self.timing.match)
+        match = self.timing.match
+        found, later = startable(
+            self._inputs[lane], self._credits[lane], self._flows, cycle - match
+        )
+        for there in later:
+            self.look(max(there, cycle) + match)
         return found
 
     def _next(self, lane: int, flow: Flow) -> Packet:
