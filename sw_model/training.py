@@ -100,11 +100,15 @@ class _Loop:
         self.clock_hz = clock_hz
         self.variation = variation
         self.start = backend.now
-        programs = {rank: iteration(workload, rank) for rank in backend.representatives}
-        self.ranks = {
-            rank: _Rank(rank, _walk(program, iterations)) for rank, program in programs.items()
-        }
-        self.steps_total = sum(len(program) + 1 for program in programs.values()) * iterations
+        programs: dict[int, tuple[Step, ...]] = {}  # by stage
+        self.ranks = {}
+        self.steps_total = 0
+        for rank in backend.representatives:
+            stage = workload.stage_of(rank)
+            if stage not in programs:
+                programs[stage] = iteration(workload, rank)
+            self.ranks[rank] = _Rank(rank, _walk(programs[stage], iterations))
+            self.steps_total += (len(programs[stage]) + 1) * iterations
         self.steps_done = 0
         self.entries: dict[int, _Entry] = {}
         self.numbers: dict[int, int] = {}  # of the backend -> of the entry

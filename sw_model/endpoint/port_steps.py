@@ -102,11 +102,6 @@ def port_program(steps: RankSteps, dim: Dim, coordinate: int, number: int) -> Po
     return _Compiler(dim, coordinate, number).compile(steps)
 
 
-def _ends_with_barrier(steps: RankSteps) -> bool:
-    first = steps.receives[0] if steps.receives else None
-    return first is not None and first.peer is None and not first.into_destination
-
-
 class _Compiler:
     def __init__(self, dim: Dim, coordinate: int, number: int) -> None:
         self.dim = dim
@@ -127,13 +122,12 @@ class _Compiler:
         for receive in steps.receives:
             self._receive(receive, steps.receives)
         own = iter([step for step in steps.receives if step.peer == self.own])
-        kept: list[PortSend] = []
         counts: dict[int | None, int] = {}
         copies: list[tuple[SendStep, tuple[int, int]]] = []
         for step in steps.sends:
             if step.peer == self.own:
                 target = next(own)
-                kept.append(
+                self.sends[0].append(
                     PortSend(
                         step.from_destination, step.offset, step.length, None,
                         target.write_offset, True, 0, None,
@@ -146,10 +140,6 @@ class _Compiler:
             self._send(step, port, there, steps.receives, copies)
             if step.copy_offset is not None:
                 copies.append((step, (port, len(self.sends[port]) - 1)))
-        # At the end, where the links have what they need; but in front of a barrier, which lets
-        # the source buffer be written (sw_model.endpoint.switched_steps).
-        end = len(self.sends[0]) - _ends_with_barrier(steps)
-        self.sends[0][end:end] = kept
         return PortProgram(
             tuple(tuple(part) for part in self.sends), tuple(tuple(part) for part in self.receives)
         )

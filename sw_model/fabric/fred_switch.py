@@ -318,14 +318,10 @@ class FredSwitch:
         self._wake = NEVER
         chosen, soonest = self.candidate(cycle)
         if chosen is not None:
-            rotation = self.rotation(chosen)
-            if cycle < self._free and (not rotation or rotation != self._active):
+            if cycle < self._free and (not self._active or self.rotation(chosen) != self._active):
                 self.look(self._free)
                 return
-            if rotation:
-                soonest = min(soonest, self.rotate(rotation, cycle))
-            else:
-                self.carry(chosen, cycle)
+            soonest = min(soonest, self.start(chosen, cycle))
         if soonest != NEVER:
             self.look(soonest)
 
@@ -336,23 +332,27 @@ class FredSwitch:
             return 0
         return (outputs[0] - inputs[0]) % len(self.ports)
 
-    def rotate(self, rotation: int, cycle: int) -> int:
-        """All unicasts of a rotation that can start do.
+    def start(self, key: tuple, cycle: int) -> int:
+        """The flow ``key`` starts, of a rotation all unicasts that can.
 
         Returns
         -------
         int
-            the cycle in which another one may, `NEVER` if not known
+            the cycle in which another one of the rotation may, `NEVER` if not known
         """
+        rotation = self.rotation(key)
+        if not rotation:
+            self.carry(key, cycle)
+            return NEVER
         soonest = NEVER
-        for key, (missing, ready) in sorted(self._heads.items(), key=lambda item: item[0][0]):
-            if missing or self.rotation(key) != rotation:
+        for one, (missing, ready) in sorted(self._heads.items(), key=lambda item: item[0][0]):
+            if missing or self.rotation(one) != rotation:
                 continue
-            start = max(ready, self.ports[key[1][0][0]].busy, self._room(key, cycle))
+            start = max(ready, self.ports[one[1][0][0]].busy, self._room(one, cycle))
             if start > cycle:
                 soonest = min(soonest, start)
             else:
-                self.carry(key, cycle)
+                self.carry(one, cycle)
         return soonest
 
     def packets(self, key: tuple) -> int:
@@ -409,13 +409,12 @@ class FredSwitch:
         number, flits = inputs[0].queue[0].op.number, send.flits
         steps = [send.step]
         heard = outputs
-        if self._active:
-            pass
-        elif self.folded and len(flow[1]) == 1:
+        folded = self.folded and not self._active
+        if folded and len(flow[1]) == 1:
             # A reduce flow of a reduce-scatter: one stands for all members, served last.
             if send is not inputs[0].queue[0].op.sends[-1]:
                 heard = []
-        elif self.folded and len(flow[0]) == 1:
+        elif folded and len(flow[0]) == 1:
             # The multicasts of an all-gather, of all members in turn.
             steps = list(range(len(flow[1])))
 

@@ -78,11 +78,7 @@ class SharedSwitch:
             lane = self.turns.choose(ready)
             switch = self._switches[lane]
             self.turns.begin(lane, switch.packets(ready[lane]), ready)
-            rotation = switch.rotation(ready[lane])
-            if rotation:
-                switch.rotate(rotation, cycle)
-            else:
-                switch.carry(ready[lane], cycle)
+            switch.start(ready[lane], cycle)
             if len(ready) > 1:
                 soonest = min(soonest, self.free)
         if soonest != NEVER:

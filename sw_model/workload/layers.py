@@ -165,6 +165,12 @@ class Workload:
         times = [sum(layer.compute_ns(part) for part in Pass) for layer in self.layers]
         return stages_of_layers(times, self.pipeline.stages)
 
+    def stage_of(self, rank: int) -> int:
+        """The stage of a rank."""
+        if self.pipeline is None:
+            return 0
+        return self.pipeline.stage_of(rank, self.model_parallel_npus or 1)
+
     def times(self, part: Part) -> int:
         """How often an iteration issues the collective of a part of a layer."""
         if self.pipeline is None or part is Pass.WEIGHT_GRADIENT:

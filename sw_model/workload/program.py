@@ -41,8 +41,7 @@ def iteration(workload: Workload, rank: int = 0) -> tuple[Step, ...]:
     """The steps of one iteration. The same for the first: nothing is pending then; and for all
     ranks of a stage."""
     if workload.pipeline is not None:
-        stage = workload.pipeline.stage_of(rank, workload.model_parallel_npus or 1)
-        return tuple(stage_program(workload, stage))
+        return tuple(stage_program(workload, workload.stage_of(rank)))
     if workload.mode is Mode.DATA:
         return tuple(_data(workload))
     if workload.mode.is_dlrm:

@@ -132,6 +132,7 @@ def collectives_of(
     """
     workload.check_elements(data_type)
     out: dict[tuple[int, Part], Collective] = {}
+    stages = workload.stages
     for index, layer in enumerate(workload.layers):
         for part in Pass:
             communication = layer.communication(part)
@@ -141,7 +142,7 @@ def collectives_of(
             groups: tuple[tuple[int, ...], ...] = ()
             dims: tuple[int, ...] = ()
             if _is_tree(topology):
-                groups = _groups(span, topology.npus, workload, workload.stages[index])
+                groups = _groups(span, topology.npus, workload, stages[index])
             else:
                 dims = tuple(
                     dim
@@ -184,7 +185,7 @@ def _handed_over(
         pairs = tuple(
             (rank, rank + tensor)
             for rank in range(npus)
-            if pipeline.stage_of(rank, tensor) == stages[layer - 1]
+            if workload.stage_of(rank) == stages[layer - 1]
         )
         for source, part, root in (
             (layer - 1, Handover.ACTIVATIONS, 0),
