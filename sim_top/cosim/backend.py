@@ -2,8 +2,8 @@
 
 Python is awake only while the simulation's clock stands still: to ring doorbells, and when a
 collective has ended somewhere. Cycles in which nothing is outstanding are not simulated, but for
-the first few hundred, in which what engines have read ahead comes in: ``now`` then runs ahead of
-the simulation's own cycle count.
+the first ``IDLE_CYCLES``, in which what engines have read ahead comes in: ``now`` then runs ahead
+of the simulation's own cycle count.
 """
 
 from __future__ import annotations

@@ -32,8 +32,9 @@ __all__ = [
 
 
 IDLE_CYCLES = 160
-"""Between single collectives: what a descriptor's reader has asked for behind its end has come by
-then, so that each finds an idle platform."""
+"""Simulated where nothing is outstanding, after a collective: what has been read behind the end of
+its descriptor has come by then. Single collectives are so far apart, so that each finds an idle
+platform."""
 
 
 @dataclass(frozen=True)

@@ -107,11 +107,6 @@ def measure(
     if period is not None:
         sets.append([Flow.all_reduce(everyone[:half]), Flow.all_reduce(everyone[half:])])
     configurations = [_routed(ports, middle_copies, flows) for flows in sets]
-    layout = request_layout(ports, middle_copies)
-    requests = [
-        index << layout["index"].offset | entry_image(configuration) << layout["entry"].offset
-        for index, configuration in enumerate(configurations)
-    ]
     model = shell_model(
         FredTraffic(switch, payload_flits=payload_flits),
         _PLAN,
@@ -120,32 +115,21 @@ def measure(
         simulator=simulator,
         blocks=_BLOCKS if simulator == "verilator" and ports > 4 else (),
     )
-    with tempfile.TemporaryDirectory() as directory:
-        results = Path(directory) / "results.json"
-        run_cocotb(
-            model,
-            module="sim_top.fred_traffic.inside",
-            timeout_seconds=1200,
-            parameters={
-                "ports": ports,
-                "packets": packets,
-                "payload_flits": payload_flits,
-                "period": period or packets,
-                "alternate": int(period is not None),
-                "requests": [f"{request:x}" for request in requests],
-                "results": str(results),
-                "record": "" if record is None else str(record),
-            },
-        )
-        counters = json.loads(results.read_text())
-    expected = expected_digests(
+    counters = _run(
+        model,
+        "inside",
+        {
+            "ports": ports,
+            "packets": packets,
+            "payload_flits": payload_flits,
+            "period": period or packets,
+            "alternate": int(period is not None),
+            "requests": [_request(*entry) for entry in enumerate(configurations)],
+            "record": "" if record is None else str(record),
+        },
         configurations,
-        flit_bytes=flit_bytes,
-        packets=packets,
-        period=period or packets,
-        payload_flits=payload_flits,
+        flit_bytes,
     )
-    assert counters["digest"] == expected, "the outputs differ from the model"
     return _figures(model, counters, packets, payload_flits * flit_bytes, payload_flits, period)
 
 
@@ -171,42 +155,30 @@ def each_cycle(
     payload_flits = packet_bytes // flit_bytes
     switch = _switch(ports, middle_copies, flit_bytes, packet_bytes)
     configuration = _routed(ports, middle_copies, [Flow.all_reduce(range(ports))])
-    layout = request_layout(ports, middle_copies)
-    request = entry_image(configuration) << layout["entry"].offset
     model = Model(
         top="fred_switch",
         sources={"fred_switch.sv": emit_systemverilog(switch, name="fred_switch")},
         public={"fred_switch": ("*",)},
         optimise=optimise,
     )
-    with tempfile.TemporaryDirectory() as directory:
-        results = Path(directory) / "results.json"
-        run_cocotb(
-            model,
-            module="sim_top.fred_traffic.each_cycle",
-            timeout_seconds=1200,
-            parameters={
-                "ports": ports,
-                "flit_bytes": flit_bytes,
-                "packets": packets,
-                "payload_flits": payload_flits,
-                "input_depth": switch.input_depth,
-                "request": f"{request:x}",
-                "headers": [
-                    f"{word:x}" for word in headers(packets, payload_flits, flit_bytes=flit_bytes)
-                ],
-                "results": str(results),
-            },
-        )
-        counters = json.loads(results.read_text())
-    expected = expected_digests(
+    counters = _run(
+        model,
+        "each_cycle",
+        {
+            "ports": ports,
+            "flit_bytes": flit_bytes,
+            "packets": packets,
+            "payload_flits": payload_flits,
+            "period": packets,
+            "input_depth": switch.input_depth,
+            "request": _request(0, configuration),
+            "headers": [
+                f"{word:x}" for word in headers(packets, payload_flits, flit_bytes=flit_bytes)
+            ],
+        },
         [configuration],
-        flit_bytes=flit_bytes,
-        packets=packets,
-        period=packets,
-        payload_flits=payload_flits,
+        flit_bytes,
     )
-    assert counters["digest"] == expected, "the outputs differ from the model"
     return counters["simulated"] / counters["seconds"]
 
 
@@ -225,6 +197,41 @@ def _switch(ports: int, middle_copies: int, flit_bytes: int, packet_bytes: int) 
         input_depth=16,
         output_credits=FRED_TIMING.output_credits(ports, flits, 0),
     )
+
+
+def _request(index: int, configuration: Configuration) -> str:
+    """What loads a configuration, in hexadecimal digits."""
+    layout = request_layout(configuration.ports, configuration.middle_copies)
+    bits = index << layout["index"].offset | entry_image(configuration) << layout["entry"].offset
+    return f"{bits:x}"
+
+
+def _run(
+    model: Model,
+    module: str,
+    parameters: dict[str, Any],
+    configurations: Sequence[Configuration],
+    flit_bytes: int,
+) -> dict[str, Any]:
+    """What a module of this package counts; what the outputs heard is compared with the model."""
+    with tempfile.TemporaryDirectory() as directory:
+        results = Path(directory) / "results.json"
+        run_cocotb(
+            model,
+            module=f"sim_top.fred_traffic.{module}",
+            timeout_seconds=1200,
+            parameters={**parameters, "results": str(results)},
+        )
+        counters: dict[str, Any] = json.loads(results.read_text())
+    expected = expected_digests(
+        configurations,
+        flit_bytes=flit_bytes,
+        packets=parameters["packets"],
+        period=parameters["period"],
+        payload_flits=parameters["payload_flits"],
+    )
+    assert counters["digest"] == expected, "the outputs differ from the model"
+    return counters
 
 
 def _routed(ports: int, middle_copies: int, flows: Sequence[Flow]) -> Configuration:

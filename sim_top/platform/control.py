@@ -163,12 +163,10 @@ class PlatformControl:
         """Of every rank, its counters, and the cycles in which each of its dims had an op under
         way. Takes two cycles."""
         dims = len(self.platform.topology.dims)
-        npus = self.platform.topology.npus
         lanes = self.platform.engine.lanes
-        layout = data.ArrayLayout(engine_counters(dims, lanes), npus)
-        values = layout.from_bits(await self._captured("counters"))
+        values = self._counts(await self._captured("counters"))
         out, busy = [], []
-        for rank in range(npus):
+        for rank in range(self.platform.topology.npus):
             engine, by_dim = values[rank]["engine"], values[rank]["dims"]
             by_class = tuple(
                 tuple(_dim_counters(by_dim[lane * dims + dim]) for dim in range(dims))
@@ -192,11 +190,15 @@ class PlatformControl:
     def bank_collisions(self) -> tuple[int, ...]:
         """Of every rank, the requests to its SRAM that were refused, as `counters` last took them
         down."""
-        dims = len(self.platform.topology.dims)
-        npus = self.platform.topology.npus
-        layout = data.ArrayLayout(engine_counters(dims, self.platform.engine.lanes), npus)
-        values = layout.from_bits(int(self.shell.dut.counters.value))
-        return tuple(values[rank]["engine"].bank_collisions for rank in range(npus))
+        values = self._counts(int(self.shell.dut.counters.value))
+        ranks = range(self.platform.topology.npus)
+        return tuple(values[rank]["engine"].bank_collisions for rank in ranks)
+
+    def _counts(self, word: int) -> Any:
+        """The bits of all counters as an array by rank."""
+        topology, lanes = self.platform.topology, self.platform.engine.lanes
+        layout = data.ArrayLayout(engine_counters(len(topology.dims), lanes), topology.npus)
+        return layout.from_bits(word)
 
     async def _captured(self, port: str) -> int:
         self.shell.write("capture", 1)
