@@ -15,13 +15,13 @@ FAULTS = [
     # given up, and not said; still read; still written; the last mark counts; what comes is kept
     ("ace.dim_engine", "TxUnit", "ace.tx_unit", "header.poisoned.eq(self.query.void)",
      "header.poisoned.eq(0)", "refusals"),
-    ("ace.lane", "TxDma", "ace.tx_dma", "Mux(self.query.void & ~begun & ~offered, 0, ",
-     "(", "refusals"),
+    ("ace.lane", "TxDma", "ace.tx_dma", "(self.query.void & ~begun & ~offered) | ", "",
+     "refusals"),
     ("ace.lane", "RxDma", "ace.rx_dma", "self.query.void & (index == 0) & ~offered", "0",
      "refusals"),
     ("ace.lane", "CollectiveTable", "ace.collective_table", " & ~void[entry]", "", "refusals"),
     # a region that ends a flit later; a beat, a response, a descriptor with an error
-    ("ace.record_guard", "covered", "ace.regions", "region.limit + 1", "region.limit + 2",
+    ("ace.record_guard", "behind_limits", "ace.regions", "region.limit + 1", "region.limit + 2",
      "refusals"),
     ("ace.lane", "TxDma", "ace.tx_dma", "beat & self.failed", "0", "memory_errors"),
     ("axi.endpoint", "AxiWriteMaster", "axi.write_master", "self.failed.eq(bus.bresp[1])",

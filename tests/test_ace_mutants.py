@@ -40,13 +40,13 @@ PARTS = {
     "tx_dma": ("TxDma", TX, TX, [
         # the padding of a last flit; one flit too few
         ("number < current.last_bytes", "number <= current.last_bytes"),
-        ("last.eq(index + 1 == current.length)", "last.eq(index + 2 == current.length)"),
+        ("last.eq(following == current.length)", "last.eq(following + 1 == current.length)"),
     ]),
     "rx_dma": ("RxDma", RX, RX | {
         "store_read": ACE_TIMING.store_read, "completion": ACE_TIMING.completion}, [
         # completion without acknowledgement; a byte too many
         ("waiting.i.payload.issued.eq(issued + read)", "waiting.i.payload.issued.eq(issued)"),
-        ("Cat(result.tag.bytes > number", "Cat(result.tag.bytes >= number"),
+        ("(result.tag.end > number)", "(result.tag.end >= number)"),
     ]),
 }  # fmt: skip
 

@@ -21,6 +21,7 @@ from sw_model.collective.plan import Collective
 from sw_model.errors import AntiphonError, InputError
 from sw_model.experiment import Experiment
 from sw_model.fabric.folding import Folding
+from sw_model.fred.tree.order import check_order
 from sw_model.platform import Platform
 from sw_model.results import (
     CosimResult,
@@ -76,6 +77,8 @@ def run_cosim(
     collectives = collectives_of(small, platform.topology, settings.data_type)
     check_memory(platform, issued(small, collectives) * settings.iterations)
     check_rtl(platform)
+    if platform.tree is not None:
+        check_order(collectives.values(), platform.topology.npus, platform.engine.lane_of)
     # A tree of switches is modelled packet by packet: too many at full size.
     whole = workload if platform.tree is None else small
     full_size = []
