@@ -96,6 +96,19 @@ def test_wrong_attributes(changes, message):
         AxiParameters(**changes)
 
 
+@pytest.mark.parametrize(("flit_bytes", "least"), [(16, 36), (64, 38), (128, 39)])
+def test_an_address_reaches_every_flit(flit_bytes: int, least: int):
+    """2**32 flits, and not less: nothing is cut off in silence."""
+    parameters = replace(ENGINE, flit_bytes=flit_bytes, packet_bytes=4 * flit_bytes)
+    AceAxi(parameters=parameters, axi=AxiParameters(address_bits=least))
+    message = (
+        f"address_bits must be at least {least}, to reach 2**32 flits of {flit_bytes} bytes, "
+        f"not {least - 1}"
+    )
+    with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
+        AceAxi(parameters=parameters, axi=AxiParameters(address_bits=least - 1))
+
+
 def test_dims_of_several_ports_have_no_streams():
     dims = (replace(ENGINE.dims[0], grants=True, ports=3),)
     with pytest.raises(ValueError, match=r"^a dim must have one port on AXI, not 3$"):

@@ -69,7 +69,7 @@ class AceAxi(wiring.Component):
     ------
     ValueError
         ``completions must be at most 255, not ...``, ``dims must be at most 15 for all classes
-        together on AXI, not ...`` and as of the parameters' classes.
+        together on AXI, not ...``, ``address_bits must be at least ...`` and as of the parameters' classes.
     """
 
     def __init__(
@@ -90,6 +90,12 @@ class AceAxi(wiring.Component):
                 f"not {len(parameters.dims) * parameters.lanes}"
             )
         flit_bytes = parameters.flit_bytes
+        reach = FLIT_ADDRESS_BITS + (flit_bytes - 1).bit_length()
+        if axi.address_bits < reach:
+            raise ValueError(
+                f"address_bits must be at least {reach}, to reach 2**{FLIT_ADDRESS_BITS} flits of "
+                f"{flit_bytes} bytes, not {axi.address_bits}"
+            )
         flits = AxiStreamSignature(data_bytes=flit_bytes, user_bits=1)
         grants = AxiStreamSignature(data_bytes=1)
         members = {
