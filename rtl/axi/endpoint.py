@@ -69,7 +69,8 @@ class AceAxi(wiring.Component):
     ------
     ValueError
         ``completions must be at most 255, not ...``, ``dims must be at most 15 for all classes
-        together on AXI, not ...``, ``address_bits must be at least ...`` and as of the parameters' classes.
+        together on AXI, not ...``, ``address_bits must be at least ...`` and as of the
+        parameters' classes.
     """
 
     def __init__(
