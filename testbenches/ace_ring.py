@@ -88,8 +88,9 @@ class AceRing(wiring.Component):
                 endpoint.completion.ready.eq(1),
                 self.counters[rank].eq(endpoint.counters),
                 self.status[rank].eq(endpoint.status),
-                self.completed[rank].eq(endpoint.counters.engine.completions),
             ]
+            with m.If(endpoint.completion.valid):
+                m.d.sync += self.completed[rank].eq(self.completed[rank] + 1)
             m.d.sync += wait.eq(Mux(wait == 0, 0, wait - 1))
             with m.If(self.start & ~started & self.chosen[rank]):
                 m.d.sync += [wait.eq(rank * self.skew), pending.eq(1)]

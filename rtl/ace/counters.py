@@ -1,6 +1,6 @@
 """The engine's counters."""
 
-from amaranth.hdl import Cat, Module, unsigned
+from amaranth.hdl import Cat, Module, Signal, unsigned
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -110,7 +110,8 @@ class Counters(wiring.Component):
 
     Notes
     -----
-    Events of cycle t show in t + 1. Counters wrap at 2**48; reset clears them.
+    Events of cycle t show in t + 2: a register stands in front of the adders, since an event (a
+    collision on a bank, say) is known late in a cycle. Counters wrap at 2**48; reset clears them.
     """
 
     def __init__(self, *, dims: int, flit_bytes: int, lanes: int = 1):
@@ -129,25 +130,26 @@ class Counters(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
+        amounts = Signal.like(self.amounts)
+        events = Signal.like(self.dim_events)
+        m.d.sync += [amounts.eq(self.amounts), events.eq(self.dim_events)]
         for name, _ in EngineCounters.as_shape():
-            amount = self.amounts[name]
+            amount = amounts[name]
             counter = self.counts.engine[name]
             with m.If(amount != 0):
                 m.d.sync += counter.eq(counter + amount)
         for dim in range(self.dims * self.lanes):
             for name, event in EVENTS.items():
-                amount = self.dim_events[dim][event]
+                amount = events[dim][event]
                 counter = self.counts.dims[dim][name]
                 with m.If(amount != 0):
                     m.d.sync += counter.eq(counter + amount)
-            with m.If(self.dim_events[dim].contexts != 0):
+            with m.If(events[dim].contexts != 0):
                 busy = self.counts.dims[dim].busy_cycles
                 m.d.sync += busy.eq(busy + 1)
         if self.lanes > 1:
             for dim in range(self.dims):
-                own = [
-                    self.dim_events[lane * self.dims + dim].contexts for lane in range(self.lanes)
-                ]
+                own = [events[lane * self.dims + dim].contexts for lane in range(self.lanes)]
                 with m.If(Cat(own).any()):
                     count = self.counts.busy_cycles[dim]
                     m.d.sync += count.eq(count + 1)
