@@ -29,13 +29,16 @@ PARTS = {
         ('("fills", self.fill, self.filled, 1)', '("fills", self.fill, self.filled, 0)'),
     ]),
     "forward_buffer": ("ForwardBuffer", FORWARD, FORWARD, [
-        # what is no forward; what is in pieces; another flit; the flit before
-        ("                self.reading.chase\n                & whole",
-         "                whole"),
-        ("& (address_read.data == request.payload)", ""),
+        # what is no forward; another flit; one that has just come; one behind another; the flit
+        # before; an answer too soon
+        ("                    reading.chase\n                    & whole",
+         "                    whole"),
+        ("Mux(wanted[0], *row) == address,", "1,"),
+        ("with m.If(begins):", "with m.If(0):"),
+        ("& Mux(taken, kept[1], kept[0])", "& kept[0]"),
         ("begin[received.context][step].eq(first_place)",
          "begin[received.context][step].eq(first_place - 1)"),
-        ("answered.eq(reading)]", "answered.eq(request.valid & here)]"),
+        ("answered.eq(found)]", "answered.eq(request.valid & here)]"),
     ]),
     "tx_dma": ("TxDma", TX, TX, [
         # the padding of a last flit; one flit too few

@@ -16,6 +16,9 @@ STEP_BITS = 2  # four messages of every context have a place
 class ChaseInfo(wiring.Signature):
     """What the transmitter reads at the moment, seen from the transmitter.
 
+    It stands, with the address of the request, at least one cycle before that is valid; a request
+    that is taken moves ``index`` and the address on by one.
+
     Members
     -------
     chase : Out(1)
@@ -62,7 +65,8 @@ class ForwardBuffer(wiring.Component):
 
     Flits lie in the order in which they were written. For the last four messages of every context
     the place of flit 0 is remembered; a message between whose flits those of another were written
-    is read from SRAM. So where a flit must lie there is that flit or a younger one, and the SRAM
+    is read from SRAM, and so is what is asked for when its message has just lost its place to the
+    fourth one after it. So where a flit must lie there is that flit or a younger one, and the SRAM
     address beside it tells which: a younger one with that address would be a new use of the buffer,
     which waits for this transmitter (docs/plan.md).
 
@@ -88,7 +92,10 @@ class ForwardBuffer(wiring.Component):
     Notes
     -----
     As the SRAM: :data:`rtl.ace.sram.SRAM_READ_LATENCY` cycles, one request per cycle, and a flit
-    written in cycle t can be read from t + 1 on. Decided here.
+    written in cycle t can be read from t + 1 on. Whether a flit is kept stands in a register, for
+    the requests of all ports of the SRAM hang on it: every cycle looks at the flit that is asked
+    for and at the one behind it, of which one lies at an even place and one at an odd one. Decided
+    here.
 
     Raises
     ------
@@ -120,17 +127,27 @@ class ForwardBuffer(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         place = range(self.depth)
+        newest = Signal(place)
         m.submodules.flits = flits = memory.Memory(
             shape=unsigned(8 * self.flit_bytes), depth=self.depth, init=[]
         )
-        m.submodules.addresses = addresses = memory.Memory(
-            shape=unsigned(self.address_bits), depth=self.depth, init=[]
-        )
         flit_write, flit_read = flits.write_port(), flits.read_port()
-        address_write, address_read = addresses.write_port(), addresses.read_port(domain="comb")
+        # SRAM addresses of what lies at even and at odd places.
+        reads = []
+        for parity, name in enumerate(("even", "odd")):
+            addresses = memory.Memory(
+                shape=unsigned(self.address_bits), depth=self.depth // 2, init=[]
+            )
+            m.submodules[name] = addresses
+            write = addresses.write_port()
+            m.d.comb += [
+                write.addr.eq(newest[1:]),
+                write.data.eq(self.received.address),
+                write.en.eq(self.received.valid & (newest[0] == parity)),
+            ]
+            reads.append(addresses.read_port(domain="comb"))
 
         # Receive.
-        newest = Signal(place)
         messages = 1 << STEP_BITS
         # By context and step: the place of flit 0, and whether nothing came in between.
         places = data.ArrayLayout(unsigned(len(newest)), messages)
@@ -142,9 +159,6 @@ class ForwardBuffer(wiring.Component):
             flit_write.addr.eq(newest),
             flit_write.data.eq(received.data),
             flit_write.en.eq(received.valid),
-            address_write.addr.eq(newest),
-            address_write.data.eq(received.address),
-            address_write.en.eq(received.valid),
         ]
         first_place = Signal(place)
         m.d.comb += first_place.eq(newest - now.flits)
@@ -159,36 +173,75 @@ class ForwardBuffer(wiring.Component):
             with m.Elif(begin[received.context][step] != first_place):
                 m.d.sync += whole[received.context].bit_select(step, 1).eq(0)
 
-        # Send on.
+        # Send on: is it here, if it is asked for in the next cycle?
+        reading, request, onward = self.reading, self.read.request, self.sram.request
         wanted = Signal(place)
-        here = Signal()
-        request, onward = self.read.request, self.sram.request
+        behind = Signal(place)
         taken = Signal()
+        begins = Signal()  # flit 0 of the message that is sent on is received
         m.d.comb += [
-            wanted.eq(begin[self.reading.context][self.reading.step] + self.reading.index),
-            address_read.addr.eq(wanted),
-            flit_read.addr.eq(wanted),
-            flit_read.en.eq(request.valid & here),
-            here.eq(
-                self.reading.chase
-                & whole[self.reading.context].bit_select(self.reading.step, 1)
-                & (address_read.data == request.payload)
+            wanted.eq(begin[reading.context][reading.step] + reading.index),
+            behind.eq(wanted + 1),
+            reads[0].addr.eq(Mux(wanted[0], behind[1:], wanted[1:])),
+            reads[1].addr.eq(wanted[1:]),
+            taken.eq(request.valid & request.ready),
+            begins.eq(
+                received.valid
+                & (now.flits == 0)
+                & (received.context == reading.context)
+                & (now.steps[:STEP_BITS] == reading.step)
             ),
+        ]
+        even, odd = (read.data for read in reads)
+        kept = [
+            Mux(
+                received.valid & (newest == at),
+                received.address == address,
+                Mux(wanted[0], *row) == address,
+            )
+            for at, address, row in (
+                (wanted, request.payload, (odd, even)),
+                (behind, (request.payload + 1)[: self.address_bits], (even, odd)),
+            )
+        ]
+        here = Signal()
+        at = Signal(place)
+        with m.If(begins):
+            m.d.sync += [
+                here.eq(
+                    reading.chase
+                    & (reading.index == 0)
+                    & ~taken
+                    & (received.address == request.payload)
+                ),
+                at.eq(newest),
+            ]
+        with m.Else():
+            m.d.sync += [
+                here.eq(
+                    reading.chase
+                    & whole[reading.context].bit_select(reading.step, 1)
+                    & Mux(taken, kept[1], kept[0])
+                ),
+                at.eq(Mux(taken, behind, wanted)),
+            ]
+        m.d.comb += [
+            flit_read.addr.eq(at),
+            flit_read.en.eq(request.valid & here),
             onward.valid.eq(request.valid & ~here),
             onward.payload.eq(request.payload),
             request.ready.eq(onward.ready | here),
-            taken.eq(request.valid & request.ready & self.reading.chase),
-            self.forwarded.eq(taken & here),
-            self.read_back.eq(taken & ~here),
+            self.forwarded.eq(taken & reading.chase & here),
+            self.read_back.eq(taken & reading.chase & ~here),
         ]
 
         # Answer when the SRAM would.
         assert SRAM_READ_LATENCY == 2
-        reading = Signal()
+        found = Signal()
         answered = Signal()
         answer = Signal(8 * self.flit_bytes)
-        m.d.sync += [reading.eq(request.valid & here), answered.eq(reading)]
-        with m.If(reading):
+        m.d.sync += [found.eq(request.valid & here), answered.eq(found)]
+        with m.If(found):
             m.d.sync += answer.eq(flit_read.data)
         m.d.comb += [
             self.read.valid.eq(answered | self.sram.valid),
