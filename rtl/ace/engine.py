@@ -16,6 +16,7 @@ from rtl.ace.regions import Regions
 from rtl.ace.sram import Sram
 from rtl.ace.sram_share import SramReadShare, SramWriteShare
 from rtl.ace.status import DimStatus
+from rtl.common.clear import add_cleared
 from rtl.common.packet import flit_layout
 from rtl.common.turns import Turns
 
@@ -46,6 +47,7 @@ class AceEngine(wiring.Component):
     Parameters
     ----------
     parameters : all of them
+    clearable : with ``clear``
 
     Members
     -------
@@ -77,6 +79,8 @@ class AceEngine(wiring.Component):
         Nothing is queued, running or unacknowledged.
     counters : Out(engine_counters(dims, lanes))
     status : Out(array of DimStatus)
+    clear : In(1)
+        Only where asked for: every part is reset in the next cycle, as by the reset of the domain.
 
     Notes
     -----
@@ -84,13 +88,16 @@ class AceEngine(wiring.Component):
     receivers, copies of the transmitters, TX DMA (see :class:`Sram` on priority).
     """
 
-    def __init__(self, *, parameters: AceParameters):
+    def __init__(self, *, parameters: AceParameters, clearable: bool = False):
         self.parameters = parameters
+        self.clearable = clearable
         flit_bytes = parameters.flit_bytes
         dims, ports, lanes = len(parameters.dims), parameters.first_ports[-1], parameters.lanes
         doorbell = In(stream.Signature(unsigned(ADDRESS_BITS)))
         port = Out(DimPort(flit_bytes=flit_bytes))
         several = {"completion_lane": Out(range(lanes))} if lanes > 1 else {}
+        if clearable:
+            several["clear"] = In(1)
         super().__init__(
             {
                 "doorbell": doorbell.array(lanes) if lanes > 1 else doorbell,
@@ -114,6 +121,13 @@ class AceEngine(wiring.Component):
         """A port, counted over all dims, as one class has it."""
         return self.ports[place][lane] if self.parameters.lanes > 1 else self.ports[place]
 
+    def _add(self, m, name, part):
+        """A submodule, which ``clear`` resets."""
+        if self.clearable:
+            add_cleared(m, name, part, self.clear)
+        else:
+            m.submodules[name] = part
+
     def _ports_of(self, part):
         """Of every port: its place among those of all dims, its dim engine, its number there."""
         first = self.parameters.first_ports
@@ -126,21 +140,24 @@ class AceEngine(wiring.Component):
         p = self.parameters
         dims, ports, lanes = len(p.dims), p.first_ports[-1], p.lanes
         sram_port = {"flit_bytes": p.flit_bytes, "address_bits": p.address_bits}
-        m.submodules.memory_arbiter = arbiter = MemoryReadArbiter(
-            flit_bytes=p.flit_bytes, bursts=16 * lanes, classes=lanes
-        )
-        m.submodules.sram = sram = Sram(
+        arbiter = MemoryReadArbiter(flit_bytes=p.flit_bytes, bursts=16 * lanes, classes=lanes)
+        self._add(m, "memory_arbiter", arbiter)
+        sram = Sram(
             flit_bytes=p.flit_bytes,
             depth=p.sram_flits,
             banks=p.sram_banks,
             readers=2 * ports + 1,
             writers=2 * ports + 1,
         )
-        m.submodules.counters = counters = Counters(dims=dims, flit_bytes=p.flit_bytes, lanes=lanes)
+        self._add(m, "sram", sram)
+        counters = Counters(dims=dims, flit_bytes=p.flit_bytes, lanes=lanes)
+        self._add(m, "counters", counters)
         wiring.connect(m, arbiter.memory, wiring.flipped(self.memory_read))
         parts = [Lane(p, lane) for lane in range(lanes)]
         for lane, part in enumerate(parts):
-            part.add_to(m, regions=self.regions, failed=self.failed, abort=self.abort)
+            for name, component in part.parts.items():
+                self._add(m, name, component)
+            part.join(m, regions=self.regions, failed=self.failed, abort=self.abort)
             doorbell = self.doorbell[lane] if lanes > 1 else self.doorbell
             wiring.connect(m, wiring.flipped(doorbell), part.fetch.doorbell)
             wiring.connect(m, part.fetch.memory, arbiter.user[lane])
@@ -208,7 +225,7 @@ class AceEngine(wiring.Component):
             users = []
             for number, port in enumerate(ports):
                 shared = share(users=lanes, **sram_port)
-                m.submodules[f"share_{kind}_{number}"] = shared
+                self._add(m, f"share_{kind}_{number}", shared)
                 wiring.connect(m, shared.port, port)
                 users.append(list(shared.user))
             found.append(users)
@@ -219,9 +236,10 @@ class AceEngine(wiring.Component):
         if len(rx_dmas) == 1:
             wiring.connect(m, rx_dmas[0].memory, wiring.flipped(self.memory_write))
             return
-        m.submodules.memory_write_arbiter = arbiter = MemoryWriteArbiter(
+        arbiter = MemoryWriteArbiter(
             users=p.lanes, flit_bytes=p.flit_bytes, writes=p.write_beats * p.lanes
         )
+        self._add(m, "memory_write_arbiter", arbiter)
         for rx_dma, user in zip(rx_dmas, arbiter.user, strict=True):
             wiring.connect(m, rx_dma.memory, user)
         wiring.connect(m, arbiter.memory, wiring.flipped(self.memory_write))
@@ -234,7 +252,8 @@ class AceEngine(wiring.Component):
             wiring.connect(m, completion, wiring.flipped(self.completion))
             m.d.comb += self.completion_status.eq(parts[0].table.status)
             return
-        m.submodules.turns = turns = Turns(askers=len(parts), bound=1)
+        turns = Turns(askers=len(parts), bound=1)
+        self._add(m, "turns", turns)
         m.d.comb += [
             turns.asks.eq(Cat(part.rx_dma.completion.valid for part in parts)),
             turns.offered.eq(self.completion.valid),

@@ -34,6 +34,7 @@ class Lane:
     ----------
     fetch, guard, table, command, tx_dma, rx_dma, scoreboard : components
     dims : a :class:`DimEngine` for each dim
+    parts : all of these, by the names of their submodules
     idle : Signal, nothing is queued, running or unacknowledged
     """
 
@@ -67,14 +68,9 @@ class Lane:
         self.dims = [DimEngine(parameters=p, dim=dim) for dim in range(dims)]
         self.idle = Signal(name=f"idle{self.suffix}")
 
-    def add_to(self, m: Module, *, regions, failed, abort) -> None:
-        """Make the parts submodules of ``m`` and join them.
-
-        Parameters
-        ----------
-        regions, failed, abort : as of :class:`rtl.ace.engine.AceEngine`
-        """
-        parts = {
+    @property
+    def parts(self) -> dict[str, wiring.Component]:
+        parts: dict[str, wiring.Component] = {
             "fetch": self.fetch,
             "guard": self.guard,
             "collectives": self.table,
@@ -83,8 +79,15 @@ class Lane:
             "rx_dma": self.rx_dma,
             "scoreboard": self.scoreboard,
         } | {f"dim_{number}": engine for number, engine in enumerate(self.dims)}
-        for name, part in parts.items():
-            m.submodules[name + self.suffix] = part
+        return {name + self.suffix: part for name, part in parts.items()}
+
+    def join(self, m: Module, *, regions, failed, abort) -> None:
+        """Join the parts, which are submodules of ``m``.
+
+        Parameters
+        ----------
+        regions, failed, abort : as of :class:`rtl.ace.engine.AceEngine`
+        """
         self._commands(m)
         self._protection(m, regions, failed, abort)
         for number, engine in enumerate(self.dims):

@@ -1,16 +1,6 @@
 """The ACE engine as a block of a system on chip: AXI4-Lite, AXI4 and AXI4-Stream."""
 
-from amaranth.hdl import (
-    Cat,
-    ClockDomain,
-    ClockSignal,
-    DomainRenamer,
-    Module,
-    Mux,
-    ResetSignal,
-    Signal,
-    unsigned,
-)
+from amaranth.hdl import Cat, Module, Mux, Signal, unsigned
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -28,12 +18,12 @@ from rtl.axi.register_file import RegisterFile
 from rtl.axi.register_map import ADDRESS_BITS, VERSION, counters, registers
 from rtl.axi.signatures import AxiLiteSignature, AxiSignature, AxiStreamSignature
 from rtl.axi.write_master import AxiWriteMaster
+from rtl.common.clear import add_cleared
 from rtl.common.fifo import StreamFifo
 
 __all__ = ["AceAxi"]
 
 MAGIC = 0x414345
-_resettable = DomainRenamer("engine")
 
 
 class AceAxi(wiring.Component):
@@ -140,18 +130,16 @@ class AceAxi(wiring.Component):
         wiring.connect(m, wiring.flipped(self.s_axi), port.axi)
         wiring.connect(m, port.access, file.access)
 
-        # The engine and its side of the memory port have a reset of their own.
-        reset = Signal()
-        m.domains.engine = domain = ClockDomain("engine", local=True)
-        m.d.comb += [
-            domain.clk.eq(ClockSignal()),
-            domain.rst.eq(ResetSignal() | reset),
-        ]
-        engine = AceEngine(parameters=p)
-        m.submodules.engine = _resettable(engine)
-        drained, halt = self._memory(m, engine)
+        # The engine and its side of the memory port are also reset in each cycle after `clear`,
+        # in which `reset` is high.
+        clear, reset = Signal(), Signal()
+        m.d.sync += reset.eq(clear)
+        engine = AceEngine(parameters=p, clearable=True)
+        m.submodules.engine = engine
+        m.d.comb += engine.clear.eq(clear)
+        drained, halt = self._memory(m, engine, clear)
         up, lost = self._links(m, engine, reset)
-        resetting = self._reset(m, file, drained, halt, reset)
+        resetting = self._reset(m, file, drained, halt, clear)
 
         # Doorbells.
         queues = []
@@ -159,7 +147,7 @@ class AceAxi(wiring.Component):
             suffix = f"_{lane}" if lane else ""
             doorbells = StreamFifo(shape=unsigned(FLIT_ADDRESS_BITS), depth=p.doorbells)
             queues.append(doorbells)
-            m.submodules[f"doorbells{suffix}"] = _resettable(doorbells)
+            add_cleared(m, f"doorbells{suffix}", doorbells, clear)
             wiring.connect(
                 m, doorbells.o, engine.doorbell[lane] if p.lanes > 1 else engine.doorbell
             )
@@ -184,7 +172,7 @@ class AceAxi(wiring.Component):
                 region.write.eq(access[1]),
             ]
 
-        completions = self._completions(m, engine, reset)
+        completions = self._completions(m, engine, clear, reset)
         m.d.comb += completions.o.ready.eq(file.taken.COMPLETION)
 
         link_pending = Signal()
@@ -233,11 +221,11 @@ class AceAxi(wiring.Component):
             )
         return m
 
-    def _completions(self, m, engine, reset):
+    def _completions(self, m, engine, clear, reset):
         """The queue of completions, and of descriptors that were given up."""
         entry = data.StructLayout({"collective": 16, "status": STATUS_BITS, "lane": 2})
         completions = StreamFifo(shape=entry, depth=self.completions)
-        m.submodules.completions = _resettable(completions)
+        add_cleared(m, "completions", completions, clear)
         given_up = Signal(16)  # descriptors, to be reported
         report = Signal()
         m.d.comb += [
@@ -266,15 +254,15 @@ class AceAxi(wiring.Component):
         )
         return completions
 
-    def _memory(self, m, engine):
+    def _memory(self, m, engine, clear):
         """The engine's memory ports on AXI4; whether no burst is under way, and the order to begin
         none."""
         p, axi = self.parameters, self.axi
         halt, drained = Signal(), Signal()
         reads = AxiReadMaster(flit_bytes=p.flit_bytes, axi=axi)
         writes = AxiWriteMaster(flit_bytes=p.flit_bytes, axi=axi)
-        m.submodules.reads = _resettable(reads)
-        m.submodules.writes = _resettable(writes)
+        add_cleared(m, "reads", reads, clear)
+        add_cleared(m, "writes", writes, clear)
         wiring.connect(m, engine.memory_read, reads.port)
         wiring.connect(m, engine.memory_write, writes.port)
         for master in (reads, writes):
@@ -324,9 +312,9 @@ class AceAxi(wiring.Component):
             ]
         return up, lost
 
-    def _reset(self, m, file, drained, halt, reset):
+    def _reset(self, m, file, drained, halt, clear):
         """A reset asked for by the host: no new burst, then, when all are over, two cycles of
-        reset."""
+        reset, each behind one of ``clear``."""
         resetting = Signal()
         with m.FSM():
             with m.State("RUN"):
@@ -335,12 +323,15 @@ class AceAxi(wiring.Component):
             with m.State("DRAIN"):
                 m.d.comb += halt.eq(1)
                 with m.If(drained):
-                    m.next = "RESET"
+                    m.next = "CLEAR"
+            with m.State("CLEAR"):
+                m.d.comb += [halt.eq(1), clear.eq(1)]
+                m.next = "RESET"
             with m.State("RESET"):
-                m.d.comb += [halt.eq(1), reset.eq(1)]
+                m.d.comb += [halt.eq(1), clear.eq(1)]
                 m.next = "SETTLE"
             with m.State("SETTLE"):
-                m.d.comb += [halt.eq(1), reset.eq(1)]
+                m.d.comb += halt.eq(1)
                 m.next = "RUN"
             m.d.comb += resetting.eq(halt)
         return resetting
