@@ -86,6 +86,8 @@ class RecordGuard(wiring.Component):
             self.i.ready.eq(self.o.ready),
             self.mark.status.eq(status),
             self.begin.payload.status.eq(status),
+            # Of any record: whether an entry has that id already is known late.
+            self.begin.payload.collective.eq(_view(Begin, word).collective),
             self.mark.valid.eq(taken & wrong & ~self.begin.valid),
             self.refused.eq(self.mark.valid & (word[:4] != RecordKind.OP)),
         ]
@@ -94,7 +96,6 @@ class RecordGuard(wiring.Component):
                 record = _view(Begin, word)
                 self._check_begin(m, record, status)
                 m.d.comb += [
-                    self.begin.payload.collective.eq(record.collective),
                     self.begin.valid.eq(self.i.valid),
                     self.o.valid.eq(0),
                     self.i.ready.eq(self.begin.ready),

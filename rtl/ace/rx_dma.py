@@ -12,6 +12,7 @@ from rtl.ace.sram import SramReadSignature
 from rtl.ace.sram_reader import SramReader
 from rtl.ace.status import CompletionStatus
 from rtl.common.fifo import StreamFifo
+from rtl.common.front_fifo import front_queue
 
 __all__ = ["STORE_BUFFER", "RxDma"]
 
@@ -89,7 +90,7 @@ class RxDma(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        m.submodules.queue = queue = StreamFifo(shape=Store, depth=self.queue_depth)
+        m.submodules.queue = queue = front_queue(shape=Store, depth=self.queue_depth)
         wiring.connect(m, wiring.flipped(self.store), queue.i)
         tag = data.StructLayout(
             {

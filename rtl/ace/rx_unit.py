@@ -66,7 +66,7 @@ class RxUnit(wiring.Component):
     write : Out(SramWriteSignature)
     written : Out(WrittenEvent)
     poisoned : Out(CollectiveMark)
-        A header was taken whose sender has given the collective up.
+        A header was taken, in the cycle before, whose sender has given the collective up.
     received : Out(ReceivedWrite)
     reduced : Out(1)
         A flit enters the reduction unit.
@@ -187,9 +187,11 @@ class RxUnit(wiring.Component):
             program_read.en.eq(self.i.valid & self.i.payload.head & self.i.ready),
             self.closing.valid.eq(program_read.en & header.last),
             self.closing.context.eq(self.lookup.context),
+            self.poisoned.status.eq(CompletionStatus.PEER_ERROR),
+        ]
+        m.d.sync += [
             self.poisoned.valid.eq(program_read.en & header.poisoned),
             self.poisoned.collective.eq(row.collective),
-            self.poisoned.status.eq(CompletionStatus.PEER_ERROR),
         ]
         with m.If(move):
             m.d.sync += full.eq(self.i.valid & self.i.ready)

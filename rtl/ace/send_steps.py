@@ -212,11 +212,13 @@ class SendSteps(wiring.Component):
         gathering = Signal(self.contexts)
         closing, start = self.closing, self.start
         for context in range(self.contexts):
-            here = closing.valid & (closing.context == context) & gathering[context]
-            with m.If(here):
-                m.d.sync += missing[context].eq(missing[context] - 1)
-            with m.If(start.valid & (start.context == context)):
-                gathers = start.rx_count > start.tx_count
-                m.d.sync += missing[context].eq(Mux(gathers, start.rx_count, 0))
+            starts = start.valid & (start.context == context)
+            begins = Mux(start.rx_count > start.tx_count, start.rx_count, 0)
+            here = (closing.context == context) & gathering[context]
+            left = Mux(here, (missing[context] - 1)[:8], missing[context])
+            # Whether a header is taken is known late in a cycle.
+            m.d.sync += missing[context].eq(
+                Mux(closing.valid, Mux(starts, begins, left), Mux(starts, begins, missing[context]))
+            )
             m.d.comb += gathering[context].eq(missing[context] != 0)
         return gathering

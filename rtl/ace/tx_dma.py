@@ -11,6 +11,7 @@ from rtl.ace.scoreboard import BufferEvent, BufferQuery
 from rtl.ace.sram import SramWriteSignature
 from rtl.ace.status import CompletionStatus
 from rtl.common.fifo import StreamFifo
+from rtl.common.front_fifo import front_queue
 
 __all__ = ["TxDma"]
 
@@ -96,7 +97,7 @@ class TxDma(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        m.submodules.queue = queue = StreamFifo(shape=Load, depth=self.queue_depth)
+        m.submodules.queue = queue = front_queue(shape=Load, depth=self.queue_depth)
         # Every record in flight but an empty one has at least one beat outstanding.
         m.submodules.flight = flight = StreamFifo(shape=Load, depth=self.queue_depth)
         wiring.connect(m, wiring.flipped(self.load), queue.i)
@@ -211,5 +212,7 @@ class TxDma(wiring.Component):
             m.d.sync += held.eq(0)
         with m.Elif(beat & begins):
             m.d.sync += held.eq(1)
-        m.d.sync += outstanding.eq(outstanding + Mux(taken, beats, 0) - beat)
+        m.d.sync += outstanding.eq(
+            Mux(taken, outstanding + beats - beat, outstanding - beat)  # known late, so last
+        )
         return m

@@ -8,6 +8,7 @@ from rtl.ace.engine import DimPort
 from rtl.axi.link_sync import LinkSync
 from rtl.axi.signatures import AxiStreamSignature
 from rtl.common.fifo import StreamFifo
+from rtl.common.front_fifo import front_queue
 from rtl.common.packet import PacketHeader, TrafficClass, flit_layout
 
 __all__ = ["AxiLinkPort", "GrantBeat"]
@@ -90,7 +91,7 @@ class AxiLinkPort(wiring.Component):
         m = Module()
         flit = flit_layout(self.flit_bytes)
         m.submodules.outgoing = outgoing = StreamFifo(shape=flit, depth=2)
-        m.submodules.incoming = incoming = StreamFifo(shape=flit, depth=self.depth)
+        m.submodules.incoming = incoming = front_queue(shape=flit, depth=self.depth)
         out, back = outgoing.o.payload, incoming.i.payload
         m.d.comb += [
             self.send.tvalid.eq(outgoing.o.valid),

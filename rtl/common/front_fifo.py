@@ -6,7 +6,7 @@ from amaranth.lib.wiring import In, Out
 
 from rtl.common.fifo import StreamFifo
 
-__all__ = ["FrontFifo"]
+__all__ = ["FrontFifo", "front_queue"]
 
 
 class FrontFifo(wiring.Component):
@@ -59,3 +59,17 @@ class FrontFifo(wiring.Component):
                 front.eq(Mux(queue.o.valid, Value.cast(queue.o.payload), item)),
             ]
         return m
+
+
+def front_queue(*, shape, depth: int) -> FrontFifo | StreamFifo:
+    """A buffer of exactly ``depth`` items whose oldest comes out of a register; everything else as
+    of the StreamFifo.
+
+    Raises
+    ------
+    ValueError
+        for a depth out of range.
+    """
+    if depth == 1:  # there a StreamFifo has nothing but that register
+        return StreamFifo(shape=shape, depth=1)
+    return FrontFifo(shape=shape, depth=depth - 1)
