@@ -205,5 +205,9 @@ async def doorbells_without_room(dut):
     for engine in group.engines:
         await engine.write("INTERRUPT_ENABLE", 1)
         await engine.interrupted(50_000, dut.clk)
+        # The counters have all of a collective by the time a host can read them.
+        assert await engine.read("COUNT_COMPLETIONS") >= 1
+        _, stored = work.shares(group.engines.index(engine))
+        assert await engine.read("COUNT_MEMORY_WRITTEN_BYTES") >= stored * work.chunks * _FLIT
         assert (await engine.fields("COMPLETION"))["collective"] == work.collective
     _check(group, work, values)
