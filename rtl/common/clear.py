@@ -31,7 +31,7 @@ def add_cleared(m: Module, name: str, part: Elaboratable, clear) -> None:
 
     Every part has a copy of ``clear`` in a register, or one net would go to all flip-flops of the
     design: the synthesis maps module by module and buffers no net that passes through several
-    (docs/toolchain.md, *Synthesis of ACE*).
+    (docs/synthesis.md).
 
     Parameters
     ----------
