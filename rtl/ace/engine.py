@@ -127,7 +127,11 @@ class AceEngine(wiring.Component):
         dims, ports, lanes = len(p.dims), p.first_ports[-1], p.lanes
         sram_port = {"flit_bytes": p.flit_bytes, "address_bits": p.address_bits}
         m.submodules.memory_arbiter = arbiter = MemoryReadArbiter(
-            flit_bytes=p.flit_bytes, bursts=16 * lanes, classes=lanes
+            flit_bytes=p.flit_bytes,
+            bursts=16 * lanes,
+            classes=lanes,
+            # One TX DMA keeps to it by itself.
+            window=p.read_beats - p.burst_beats if lanes > 1 else None,
         )
         m.submodules.sram = sram = Sram(
             flit_bytes=p.flit_bytes,
