@@ -306,8 +306,8 @@ _BOUNDS = {
     ("ring", "short ones"): (0.05, 0.17),
     ("fred", "short ones"): (0.05, 0.05),
 }
-"""Relative errors of the TLM's cycles: of the lower class, of the higher one. On a ring a lost cycle
-costs short collectives a packet of the lower class (docs/tlm.md)."""
+"""Relative errors of the TLM's cycles: of the lower class, of the higher one. On a ring a lost
+cycle costs short collectives a packet of the lower class (docs/tlm.md)."""
 
 
 @pytest.mark.full
