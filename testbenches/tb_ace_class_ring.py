@@ -1,11 +1,15 @@
 """Rings of engines with several classes at work: data, and that no class holds up another."""
 
+from pathlib import Path
+
 import cocotb
 import numpy as np
 
 from rtl.ace.counters import engine_counters
 from rtl.ace.status import CompletionStatus
 from rtl.common.packet import DataType
+from sim_top.cosim.outcome import load, save
+from sim_top.records import RecordCompiler, descriptor_bytes
 from sim_top.shell.control import Shell
 from testbenches import parameters, seed
 from testbenches.ace_records import RingChunks, descriptor
@@ -261,3 +265,39 @@ async def wrong_class(dut):
     assert int(dut.last_status.value) == 0
     del t.placed[0]
     await t.check()
+
+
+@cocotb.test()
+async def as_planned(dut):
+    """All-reduces by plan, one of every class in the file ``job`` (platform, plans by lane), at
+    once. Leaves the cycles to the end of each, beside it."""
+    t = _Ring(dut)
+    path = Path(t.p["job"])
+    told = load(path)
+    assert isinstance(told, tuple)
+    platform, plans = told
+    places, expected = [], []
+    for lane, plan in enumerate(plans):
+        elements = plan.collective.elements
+        flits = 4 * elements // _FLIT
+        source = lane * (_WORDS // t.lanes)
+        result, code = source + flits, source + 2 * flits
+        values = t.random.integers(-1000, 1000, (t.ranks, elements), dtype=np.int32)
+        for rank, image in enumerate(t.images):
+            records = RecordCompiler(platform, rank, {}, lane).compile(
+                plan, collective=lane, source=source, result=result
+            )
+            words = np.frombuffer(descriptor_bytes(records), dtype=np.uint8)
+            for first, data in ((code, words), (source, values[rank].view(np.uint8))):
+                image[first * _FLIT : first * _FLIT + data.size] = data
+        places.append(code)
+        expected.append((result, values.sum(axis=0, dtype=np.int32)))
+    await t.begin()
+    starts = [await t.ring(place, lane) for lane, place in enumerate(places)]
+    ends = [await t.complete(lane, 1) for lane in range(t.lanes)]
+    for first, total in expected:
+        found = await t.shell.dump(t.everybody, first=first, beats=4 * total.size // _FLIT)
+        for memory in found:
+            np.testing.assert_array_equal(memory.view(np.int32), total)
+    cycles = [end - start for start, end in zip(starts, ends, strict=True)]
+    save((cycles, [c.engine.bank_collisions for c in t.counters()]), path.with_suffix(".outcome"))

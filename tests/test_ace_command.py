@@ -36,6 +36,15 @@ def test_memory_read_arbiter():
     simulate(MemoryReadArbiter(flit_bytes=16, bursts=4), testbench="testbenches.tb_ace_memory_read")
 
 
+def test_memory_read_arbiter_of_classes():
+    window = 24
+    simulate(
+        MemoryReadArbiter(flit_bytes=16, bursts=32, classes=2, window=window),
+        testbench="testbenches.tb_ace_memory_classes",
+        parameters={"window": window},
+    )
+
+
 def test_signatures():
     fetch = DescriptorFetch(**FETCH).signature.members
     assert (fetch["doorbell"].flow, fetch["record"].flow, fetch["memory"].flow) == (In, Out, Out)
@@ -70,3 +79,10 @@ def test_command_parameters(dims):
 def test_arbiter_parameters(bursts):
     with pytest.raises(ValueError, match=f"^bursts must be a positive integer, not {bursts!r}$"):
         MemoryReadArbiter(flit_bytes=16, bursts=bursts)
+
+
+@pytest.mark.parametrize("window", [-1, 1.5])
+def test_arbiter_window(window):
+    message = f"window must be an integer of at least 0, or None, not {window!r}"
+    with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
+        MemoryReadArbiter(flit_bytes=16, bursts=4, classes=2, window=window)

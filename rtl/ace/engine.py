@@ -140,7 +140,13 @@ class AceEngine(wiring.Component):
         p = self.parameters
         dims, ports, lanes = len(p.dims), p.first_ports[-1], p.lanes
         sram_port = {"flit_bytes": p.flit_bytes, "address_bits": p.address_bits}
-        arbiter = MemoryReadArbiter(flit_bytes=p.flit_bytes, bursts=16 * lanes, classes=lanes)
+        arbiter = MemoryReadArbiter(
+            flit_bytes=p.flit_bytes,
+            bursts=16 * lanes,
+            classes=lanes,
+            # One TX DMA keeps to it by itself.
+            window=p.read_beats - p.burst_beats if lanes > 1 else None,
+        )
         self._add(m, "memory_arbiter", arbiter)
         sram = Sram(
             flit_bytes=p.flit_bytes,

@@ -1,6 +1,6 @@
 """Shares the memory's read port between descriptor fetch and TX DMA."""
 
-from amaranth.hdl import Cat, Module, Signal
+from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -20,11 +20,18 @@ class MemoryReadArbiter(wiring.Component):
     classes the higher goes first, with the starvation bound of the links. A request that was
     offered and not taken keeps its turn.
 
+    Memory answers in the order in which it was asked, so a burst of the highest class waits for all
+    that was asked for before it. Hence ``window``: without it every class would have its own under
+    way, each burst that comes back would make room for the next one of the same class, and memory
+    at its limit would be shared in equal parts, whatever the priority.
+
     Parameters
     ----------
     flit_bytes : of a beat
     bursts : bursts requested and not yet complete, of all users
     classes : how many have users of their own
+    window : payload is asked for while no more than so many beats of it are under way, of all
+        classes together; None: always
 
     Members
     -------
@@ -38,11 +45,17 @@ class MemoryReadArbiter(wiring.Component):
     reserve the room before they ask.
     """
 
-    def __init__(self, *, flit_bytes: int, bursts: int, classes: int = 1):
+    def __init__(
+        self, *, flit_bytes: int, bursts: int, classes: int = 1, window: int | None = None
+    ):
         for name, value in (("bursts", bursts), ("classes", classes)):
             check_positive(name, value)
+        if window is not None and (not isinstance(window, int) or window < 0):
+            raise ValueError(f"window must be an integer of at least 0, or None, not {window!r}")
         self.flit_bytes = flit_bytes
         self.bursts = bursts
+        self.classes = classes
+        self.window = window
         self.users = 2 * classes
         signature = MemoryReadSignature(flit_bytes=flit_bytes)
         super().__init__({"user": In(signature).array(self.users), "memory": Out(signature)})
@@ -56,8 +69,13 @@ class MemoryReadArbiter(wiring.Component):
         m.submodules.turns = turns = Turns(askers=self.users, bound=bound)
 
         out = self.memory.request
+        back = self.memory.data
+        asks = [user.request.valid for user in self.user]
+        if self.window is not None:
+            room = self._room(m, owners, turns)
+            asks = [ask & room if n >= self.classes else ask for n, ask in enumerate(asks)]
         m.d.comb += [
-            turns.asks.eq(Cat(user.request.valid for user in self.user)),
+            turns.asks.eq(Cat(asks)),
             turns.offered.eq(out.valid),
             turns.taken.eq(out.valid & out.ready),
             out.valid.eq(turns.asks.any() & owners.i.ready),
@@ -72,7 +90,6 @@ class MemoryReadArbiter(wiring.Component):
                     owners.i.payload.user.eq(number),
                 ]
 
-        back = self.memory.data
         count = Signal(BEATS_BITS)
         last = Signal()
         m.d.comb += last.eq(count + 1 == owners.o.payload.beats)
@@ -88,3 +105,15 @@ class MemoryReadArbiter(wiring.Component):
             with m.Else():
                 m.d.sync += count.eq(count + 1)
         return m
+
+    def _room(self, m, owners, turns):
+        """Whether payload may be asked for in this cycle; out of registers."""
+        request, back = self.memory.request, self.memory.data
+        under_way = Signal(range(self.window + (1 << BEATS_BITS)))
+        asked, came = Signal(), Signal()
+        m.d.comb += [
+            asked.eq(request.valid & request.ready & turns.turn[self.classes :].any()),
+            came.eq(back.valid & back.ready & (owners.o.payload.user >= self.classes)),
+        ]
+        m.d.sync += under_way.eq(under_way + Mux(asked, request.payload.beats, 0) - came)
+        return under_way <= self.window

@@ -7,12 +7,13 @@ from fractions import Fraction
 from typing import Any
 
 from sw_model.collective.plan import CollectivePlan
-from sw_model.endpoint.command import ReadPort
 from sw_model.endpoint.counters import RankCounters
 from sw_model.endpoint.dim_engine import DimEngine, Op
 from sw_model.endpoint.fetch import FETCH
 from sw_model.endpoint.lane import ClassLane
 from sw_model.endpoint.programs import OpProgram, ProgramCompiler
+from sw_model.endpoint.read_port import OwnReadPort, ReadPort
+from sw_model.endpoint.shared_read import LaneReadPort, SharedRead
 from sw_model.endpoint.timing import AceTiming
 from sw_model.engine import EventKernel
 from sw_model.fred.tree.table import TreeTable
@@ -51,18 +52,14 @@ class Endpoint:
         self.rank = rank
         self.engine = engine
         self._kernel = kernel
-        ports = [
-            ReadPort(
-                kernel,
-                latency=memory.read_latency,
-                burst=FETCH.burst_beats,
-                window=FETCH.read_beats,
-                rate=Fraction(memory.read_rate),
-            )
-            for _ in range(engine.lanes)
-        ]
-        for port in ports if len(ports) > 1 else ():
-            port.share(ports)
+        rate = Fraction(memory.read_rate)
+        reading = (kernel, memory.read_latency, FETCH.burst_beats, FETCH.read_beats, rate)
+        ports: list[ReadPort]
+        if engine.lanes > 1:
+            shared = SharedRead(*reading)
+            ports = [LaneReadPort(shared, lane) for lane in range(engine.lanes)]
+        else:
+            ports = [OwnReadPort(*reading)]
         dims = len(platform.topology.dims)
         self.lanes = [
             ClassLane(

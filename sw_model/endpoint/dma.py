@@ -8,10 +8,11 @@ from fractions import Fraction
 from math import ceil
 from typing import Any
 
-from sw_model.endpoint.command import CommandUnit, ReadPort
+from sw_model.endpoint.command import CommandUnit
 from sw_model.endpoint.fetch import FETCH
 from sw_model.endpoint.link import RateGate
 from sw_model.endpoint.programs import Record, Unit
+from sw_model.endpoint.read_port import ReadPort
 from sw_model.endpoint.scoreboard import Scoreboard
 from sw_model.endpoint.timing import AceTiming
 from sw_model.engine import EventKernel
@@ -70,17 +71,12 @@ class TxDma:
             return
         if record.first and not self.scoreboard.free(record.buffer, record.epoch, self._retry):
             return
-        now = self.kernel.now
         self._flying += 1
-        follow = now + 1
         if record.flits:
-            follow = self.port.load(record.flits, self._end, record, record.late)
+            self.port.load(record.flits, self._end, record, record.late, self._over)
         else:
-            self.kernel.at(follow, self._end, record)
-        if follow == now + 1:
+            self.kernel.at(self.kernel.now + 1, self._end, record)
             self._over(None)
-        else:
-            self.kernel.decide(follow - 1, self._over)
 
     def _over(self, _: Any) -> None:
         """The last request is made in this cycle: the record leaves the queue."""

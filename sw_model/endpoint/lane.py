@@ -6,10 +6,11 @@ from collections.abc import Callable, Sequence
 from fractions import Fraction
 from typing import Any
 
-from sw_model.endpoint.command import CommandUnit, ReadPort, RecordQueue
+from sw_model.endpoint.command import CommandUnit, RecordQueue
 from sw_model.endpoint.dim_engine import DimEngine, Op
 from sw_model.endpoint.dma import RxDma, TxDma
 from sw_model.endpoint.programs import RECORD_BYTES, ProgramCompiler, Unit
+from sw_model.endpoint.read_port import ReadPort
 from sw_model.endpoint.scoreboard import Scoreboard
 from sw_model.endpoint.timing import AceTiming
 from sw_model.engine import EventKernel

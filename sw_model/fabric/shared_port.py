@@ -11,11 +11,11 @@ from collections.abc import Callable
 from fractions import Fraction
 from typing import NamedTuple
 
+from sw_model.endpoint.class_turns import ClassTurns
 from sw_model.endpoint.op import NEVER, Op
 from sw_model.endpoint.programs import Send
 from sw_model.endpoint.timing import AceTiming
 from sw_model.engine import EventKernel
-from sw_model.fabric.class_turns import ClassTurns
 from sw_model.fabric.gate import MessageGate
 from sw_model.fabric.ring_link import RingLink
 

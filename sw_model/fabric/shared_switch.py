@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
+from sw_model.endpoint.class_turns import ClassTurns
 from sw_model.endpoint.dim_engine import NEVER
 from sw_model.engine import EventKernel
-from sw_model.fabric.class_turns import ClassTurns
 from sw_model.fabric.constants import FabricConstants
 from sw_model.fabric.shared_port import SharedGate, SharedPort
 from sw_model.platform import LinkParameters

@@ -9,11 +9,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from sw_model.endpoint.class_turns import ClassTurns
 from sw_model.endpoint.dim_engine import NEVER, DimEngine, Op
 from sw_model.endpoint.link import RateGate
 from sw_model.endpoint.programs import Send
 from sw_model.engine import EventKernel
-from sw_model.fabric.class_turns import ClassTurns
 from sw_model.fabric.constants import FabricConstants
 from sw_model.fabric.fred_entrance import Packet
 from sw_model.fabric.packet_pace import one_by_one

@@ -12,10 +12,10 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from sw_model.endpoint.class_turns import ClassTurns
 from sw_model.endpoint.dim_engine import NEVER
 from sw_model.endpoint.link import RateGate
 from sw_model.engine import EventKernel
-from sw_model.fabric.class_turns import ClassTurns
 from sw_model.fabric.constants import FabricConstants
 from sw_model.fabric.fred_entrance import Entrance, Packet
 from sw_model.fabric.packet_pace import PacketCredits, one_by_one, paced, startable
