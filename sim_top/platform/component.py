@@ -56,7 +56,8 @@ class PlatformComponent(wiring.Component):
         For the watchdog.
     capture : In(1)
         While high, ``counters`` and ``status`` follow the engines' one cycle late.
-    counters, status : Out(arrays × NPUs)
+    counters : Out × NPUs, each a port of its own (a netlist has room for 65,536 bits in one)
+    status : Out(array × NPUs)
     """
 
     def __init__(self, platform: Platform):
@@ -92,7 +93,7 @@ class PlatformComponent(wiring.Component):
                 "activity": Out(1),
                 "outstanding": Out(1),
                 "capture": In(1),
-                "counters": Out(data.ArrayLayout(engine_counters(dims, lanes), npus)),
+                "counters": Out(engine_counters(dims, lanes)).array(npus),
                 "status": Out(data.ArrayLayout(data.ArrayLayout(DimStatus, dims * lanes), npus)),
             }
         )

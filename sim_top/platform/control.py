@@ -164,7 +164,8 @@ class PlatformControl:
         way. Takes two cycles."""
         dims = len(self.platform.topology.dims)
         lanes = self.platform.engine.lanes
-        values = self._counts(await self._captured("counters"))
+        await self._capture()
+        values = self._counts()
         out, busy = [], []
         for rank in range(self.platform.topology.npus):
             engine, by_dim = values[rank]["engine"], values[rank]["dims"]
@@ -190,21 +191,22 @@ class PlatformControl:
     def bank_collisions(self) -> tuple[int, ...]:
         """Of every rank, the requests to its SRAM that were refused, as `counters` last took them
         down."""
-        values = self._counts(int(self.shell.dut.counters.value))
+        values = self._counts()
         ranks = range(self.platform.topology.npus)
         return tuple(values[rank]["engine"].bank_collisions for rank in ranks)
 
-    def _counts(self, word: int) -> Any:
-        """The bits of all counters as an array by rank."""
+    def _counts(self) -> list[Any]:
+        """The counters that were taken down last, by rank."""
         topology, lanes = self.platform.topology, self.platform.engine.lanes
-        layout = data.ArrayLayout(engine_counters(len(topology.dims), lanes), topology.npus)
-        return layout.from_bits(word)
+        layout = engine_counters(len(topology.dims), lanes)
+        ports = (getattr(self.shell.dut, f"counters__{rank}") for rank in range(topology.npus))
+        return [layout.from_bits(int(port.value)) for port in ports]
 
-    async def _captured(self, port: str) -> int:
+    async def _capture(self) -> None:
+        """Have counters and status taken down."""
         self.shell.write("capture", 1)
         await self.shell.run(until=self.cycle + 2)
         self.shell.write("capture", 0)
-        return int(getattr(self.shell.dut, port).value)
 
     async def _describe(self) -> str:
         """Every dim engine that waits, and for what."""
@@ -212,7 +214,8 @@ class PlatformControl:
         npus = self.platform.topology.npus
         classes = self.platform.engine.classes or ("",)
         layout = data.ArrayLayout(data.ArrayLayout(DimStatus, dims * len(classes)), npus)
-        values = layout.from_bits(await self._captured("status"))
+        await self._capture()
+        values = layout.from_bits(int(self.shell.dut.status.value))
         lines = []
         running: list[dict] = [{} for _ in classes]
         for rank in range(npus):
