@@ -1,12 +1,14 @@
 """Rings of engines with several classes at work: data, and that no class holds up another."""
 
+from itertools import product
 from pathlib import Path
 
 import cocotb
 import numpy as np
+from amaranth.lib.data import ArrayLayout
 
 from rtl.ace.counters import engine_counters
-from rtl.ace.status import CompletionStatus
+from rtl.ace.status import CompletionStatus, DimStatus, WaitCause
 from rtl.common.packet import DataType
 from sim_top.cosim.outcome import load, save
 from sim_top.records import RecordCompiler, descriptor_bytes
@@ -37,7 +39,18 @@ class _Ring:
         self.chunks = [0] * self.lanes  # that have used the lane's buffers
 
     def describe(self) -> str:
-        return f"completed {self.completed()}"
+        """What the watchdog says: completions, and what every rank's lanes wait for."""
+        layout = ArrayLayout(ArrayLayout(DimStatus, self.lanes), self.ranks)
+        values = layout.from_bits(int(self.dut.status.value))
+        lines = [f"completed {self.completed()}"]
+        for rank, lane in product(self.everybody, range(self.lanes)):
+            status = values[rank][lane]
+            lines.append(
+                f"rank {rank}, lane {lane}: op {status.op}, running {status.running} "
+                f"({WaitCause(status.cause).name}), queued {status.queued} "
+                f"({WaitCause(status.start_cause).name})"
+            )
+        return "\n".join(lines)
 
     def completed(self) -> list[int]:
         word = int(self.dut.completed.value)

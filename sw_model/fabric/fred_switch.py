@@ -95,9 +95,8 @@ class _Port:
         if credit == NEVER:
             self._waiting = (message, chosen)
             return
-        ready = chosen + self.switch.ace.transmit
-        if ready < credit:
-            ready = credit
+        # What moved within the SRAM before it went through the same pipeline.
+        ready = max(chosen + self.switch.ace.transmit, self._left + 1, credit)
         if self.turns is None:
             self._depart(message, chosen, ready)
             return
