@@ -143,7 +143,7 @@ def test_worst_case_for_long(classes, contexts):
                 plusargs=(f"memory_stalls={60 * seed + 60}", f"memory_seed={seed}"),
                 sources=sources,
                 destinations=destinations,
-                chunks=[5, 9, 12][: len(classes)],
+                chunks=[5, 9] if len(classes) == 2 else [3, 6, 5],
                 link_stalls=link_stalls,
                 rounds=rounds,
             )
@@ -153,7 +153,7 @@ def test_worst_case_for_long(classes, contexts):
 def test_three_classes():
     model = ring_model(classes=(MP, PP, DP))
     for testcase in ("all_at_once", "a_class_that_stands_still"):
-        _run(model, testcase, classes=(MP, PP, DP), chunks=[12, 8, 30])
+        _run(model, testcase, classes=(MP, PP, DP), chunks=[12, 8, 24])
 
 
 @pytest.mark.parametrize("classes", [(), (DP, MP), (MP, MP), (MP, TrafficClass.CONTROL)])

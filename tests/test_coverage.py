@@ -143,7 +143,8 @@ def test_a_part_of_a_switch_and_one_of_an_engine_are_counted(tmp_path, monkeypat
     sides = ("idle", "way 0", "way 1", "way 2")
     assert reached == {f"D side 0 {a} side 1 {b}" for a in sides for b in sides}
     assert list(found.sources) == [
-        "rtl/ace/tx_dma.py", "rtl/common/fifo.py", "rtl/fred/micro_switch.py",
+        "rtl/ace/tx_dma.py", "rtl/common/fifo.py", "rtl/common/front_fifo.py",
+        "rtl/fred/micro_switch.py",
     ]  # fmt: skip
     lines, of = found.sources["rtl/fred/micro_switch.py"]["line"]
     assert lines == of > 8  # two sides of four ways
