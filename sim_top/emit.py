@@ -24,6 +24,7 @@ from rtl.common.packet import DataType, Operator, TrafficClass
 from rtl.fred.switch import FredSwitch
 from rtl.link.port import LinkPort
 from rtl.link.transmitter import STARVATION_BOUND
+from sim_top.cli.whole_files import WholeFiles
 from sim_top.emission import emit_systemverilog
 from sim_top.emission.companions import constraints, instantiation
 from sim_top.emission.portable import portable
@@ -94,6 +95,11 @@ def _fred(settings: Settings) -> wiring.Component:
         "control_bytes", "starvation_bound",
     )  # fmt: skip
     classes = settings["classes"]
+    if set(classes) == {TrafficClass.CONTROL}:
+        raise ValueError("classes must have one for data at least, not control alone")
+    for name, most in (("adder_depth", 6), ("input_depth", _LARGEST), ("control_depth", _LARGEST)):
+        if not 1 <= settings[name] <= most:
+            raise ValueError(f"{name} must be an integer from 1 to {most}, not {settings[name]!r}")
     depths = {"input_depth": "control_depth", "output_credits": "control_credits"}
     return FredSwitch(
         data_types=frozenset(settings["data_types"]),
@@ -250,7 +256,8 @@ def emit(
     Raises
     ------
     InputError
-        for an unknown top, preset or parameter, or a value that the component refuses.
+        for an unknown top, preset or parameter, a value that the component refuses, or a file
+        that cannot be written; then none is, and those that were there stay.
     """
     text, chosen = written(top, preset=preset, settings=settings)
     files = {
@@ -266,10 +273,11 @@ def emit(
     files[f"{top}.core"] = _core(top, headers=[name for name in files if name.endswith(".h")])
     try:
         out.mkdir(parents=True, exist_ok=True)
-        for name, contents in files.items():
-            (out / name).write_text(contents)
     except OSError as error:
         raise InputError(f"cannot be written: {error.strerror}", path=out) from None
+    with WholeFiles() as whole:
+        for name, contents in files.items():
+            whole.write(out / name, contents.encode())
     return [out / name for name in files]
 
 

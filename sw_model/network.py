@@ -155,6 +155,9 @@ def topology_at(node: Node) -> Topology:
         raise node.error(
             f"a network must have at most {_LARGEST_NETWORK} NPUs, not {topology.npus}"
         )
+    count = len(topology.dims)
+    if count > 1 and any(dim.tree is not None for dim in topology.dims):
+        raise node.error(f"a tree of FRED switches must be the only dim, not one of {count}")
     return topology
 
 

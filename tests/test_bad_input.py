@@ -419,7 +419,18 @@ def test_a_document_that_is_nested_too_deeply(refuse) -> None:
 @pytest.mark.parametrize(
     ("setting", "message"),
     [
-        ("adder_depth=0", "fred cannot be built: depth must be an integer from 1 to 6, not 0"),
+        (
+            "adder_depth=0",
+            "fred cannot be built: adder_depth must be an integer from 1 to 6, not 0",
+        ),
+        (
+            "input_depth=0",
+            "fred cannot be built: input_depth must be an integer from 1 to 1048576, not 0",
+        ),
+        (
+            "classes=control",
+            "fred cannot be built: classes must have one for data at least, not control alone",
+        ),
         ("middle_copies=65", "fred cannot be built: middle_copies must be at most 64, not 65"),
         ("input_depth=99999999", "input_depth must be at most 1048576, not '99999999'"),
         (f"ports={MANY}", f"ports must be a whole number, not {CUT}"),
@@ -436,3 +447,16 @@ def test_a_design_that_cannot_be_built(tmp_path, setting, message) -> None:
     )
     assert (done.returncode, done.stdout, done.stderr) == (2, "", f"antiphon: {message}\n")
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("blocked", ["link.sv", "link.core"])
+def test_an_emitted_design_is_written_whole_or_not_at_all(refuse, blocked) -> None:
+    """Where one of its files cannot be written, the others are as they were before."""
+    out = refuse.folder / "o"
+    (out / blocked).mkdir(parents=True)
+    (out / "link.sdc").write_text("of before")
+    refuse(
+        "emit", "link", "--out", "o", message=f"o/{blocked}: cannot be written: Is a directory\n"
+    )
+    assert sorted(path.name for path in out.iterdir()) == sorted([blocked, "link.sdc"])
+    assert (out / "link.sdc").read_text() == "of before"

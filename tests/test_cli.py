@@ -345,7 +345,7 @@ def test_bench(folder, antiphon, monkeypatch) -> None:
         results = [Result("fred.latency.p8m3", 12, "cycles")]
         return [result for result in results if result.name.startswith(prefix)]
 
-    put(monkeypatch, "sim_top.bench", run_benches=run_benches)
+    put(monkeypatch, "sim_top.bench", run_benches=run_benches, names=lambda: ("fred.latency.p8m3",))
     for _ in range(2):
         assert antiphon("bench", "--history", "h/b.jsonl", "--json", "b.json")[0] == 0
     lines = (folder / "h" / "b.jsonl").read_text().splitlines()
@@ -353,11 +353,11 @@ def test_bench(folder, antiphon, monkeypatch) -> None:
     results = [{"name": "fred.latency.p8m3", "value": 12, "unit": "cycles"}]
     assert json.loads(lines[1])["results"] == results
     assert json.loads((folder / "b.json").read_text()) == {"results": results}
-    status, _, err = antiphon("bench", "--only", "ace.")
-    assert (status, err) == (
-        2,
-        "antiphon: --only must begin the name of a benchmark, not 'ace.'\n",
-    )
+    for prefix in ("ace.", ""):
+        status, _, err = antiphon("bench", "--only", prefix, "--history", "new/b.jsonl")
+        message = f"antiphon: --only must begin the name of a benchmark, not {prefix!r}\n"
+        assert (status, err) == (2, message)
+        assert not (folder / "new").exists()
 
 
 def test_emit(folder, antiphon, monkeypatch) -> None:

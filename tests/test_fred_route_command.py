@@ -24,6 +24,9 @@ OVERLAP = "flows of one configuration must not overlap: "
         ("--ports 4 >1", "flow '>1': a flow must have at least one input port"),
         ("--ports 4 0,0", "flow '0,0': the input ports of a flow must differ, not [0, 0]"),
         ("--ports 4 0>1>2", "a flow must read 0,1,2 or 0,4>1,3, not '0>1>2'"),
+        ("--ports 16 1_0,2", "a flow must read 0,1,2 or 0,4>1,3, not '1_0,2'"),
+        ("--ports 4 ٣,1", "a flow must read 0,1,2 or 0,4>1,3, not '٣,1'"),
+        ("--ports 4 0,-1", "flow -1,0: a port must be in 0..3, not -1"),
         ("--ports 4", "the following arguments are required: FLOW (see 'antiphon route --help')"),
         (
             "--ports four 0,1",

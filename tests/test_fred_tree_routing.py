@@ -198,6 +198,11 @@ def test_a_description_in_a_file(tmp_path) -> None:
     file.write_text("dims:\n  - " + (dim % "{ranks: 4, ups: 4, tops: 2}").replace("Fred", "Ring"))
     with pytest.raises(InputError, match="tree is for a Fred dim only"):
         read_network(file)
+    ring = "{kind: Ring, size: 2, bandwidth_per_npu: 20 GB/s, latency: 20 ns}"
+    file.write_text(f"dims:\n  - {ring}\n  - " + dim % "{ranks: 4, ups: 4, tops: 2}")
+    message = "wafer.yml:1:1: a tree of FRED switches must be the only dim, not one of 2"
+    with pytest.raises(InputError, match=f"{message}$"):
+        read_network(file)
 
 
 def test_channels_of_the_wafer_have_no_cycle() -> None:

@@ -22,7 +22,10 @@ def fred(size: int, copies: int = 3) -> Platform:
 
 @pytest.mark.parametrize(
     ("size", "message"),
-    [(65, "the FRED switches of dim 1: ports must be an integer in 2..64, not 65")],
+    [
+        (1, "the FRED switches of dim 1: ports must be an integer in 2..64, not 1"),
+        (65, "the FRED switches of dim 1: ports must be an integer in 2..64, not 65"),
+    ],
 )
 def test_a_switch_of_too_many_ports(size, message) -> None:
     with pytest.raises(InputError, match=f"^{re.escape(message)}$"):

@@ -15,7 +15,7 @@ _HISTORY = Path("build/bench.jsonl")
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add arguments."""
-    parser.add_argument("--only", default="", metavar="PREFIX", help="those whose name begins so")
+    parser.add_argument("--only", metavar="PREFIX", help="those whose name begins so")
     parser.add_argument(
         "--history",
         type=target,
@@ -29,16 +29,18 @@ def run(arguments: argparse.Namespace, output: Output) -> bool:
     import json
     from datetime import UTC, datetime
 
-    from sim_top.bench import run_benches
+    from sim_top.bench import names, run_benches
 
+    if arguments.only is not None and not (
+        arguments.only and any(name.startswith(arguments.only) for name in names())
+    ):
+        raise InputError(f"--only must begin the name of a benchmark, not {arguments.only!r}")
     history = arguments.history or _HISTORY
     check_folder("--history", history.parent)
     history.parent.mkdir(parents=True, exist_ok=True)
     check_file("--history", history)
     with output.progress("benchmarks") as progress:
-        results = run_benches(arguments.only, progress=progress)
-    if not results:
-        raise InputError(f"--only must begin the name of a benchmark, not {arguments.only!r}")
+        results = run_benches(arguments.only or "", progress=progress)
 
     from rich import box
     from rich.table import Table

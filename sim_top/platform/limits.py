@@ -26,7 +26,7 @@ def check_rtl(platform: Platform) -> None:
         the simulator is missing.
     """
     for number, dim in enumerate(platform.topology.dims, start=1):
-        if dim.kind is DimKind.FRED and dim.tree is None and dim.size > 1:
+        if dim.kind is DimKind.FRED and dim.tree is None:
             try:
                 check_size(dim.size, dim.middle_copies)
             except ValueError as error:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -72,13 +73,21 @@ def parse_flow(text: str) -> Flow:
     try:
         if len(sides) > 2:
             raise ValueError
-        ports = [tuple(int(p) for p in side.split(",")) if side.strip() else () for side in sides]
+        ports = [tuple(map(_port, side.split(","))) if side.strip() else () for side in sides]
     except ValueError:
         raise ValueError(f"a flow must read 0,1,2 or 0,4>1,3, not {text!r}") from None
     try:
         return Flow(ports[0], ports[-1])
     except ValueError as error:
         raise ValueError(f"flow {text!r}: {error}") from None
+
+
+def _port(text: str) -> int:
+    if not re.fullmatch(
+        r"-?[0-9]+", text.strip()
+    ):  # int() would take 1_0, and digits of any script
+        raise ValueError
+    return int(text)
 
 
 def check_flows(ports: int, flows: Iterable[Flow], *, disjoint: bool = True) -> tuple[Flow, ...]:
