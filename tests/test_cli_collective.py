@@ -295,3 +295,24 @@ def test_reproduce_themis(tmp_path):
     assert all("samples an NPU" in row.name for row in rows if not row.ok)
     assert main(["reproduce", "themis", "--plot", str(tmp_path / "t.svg")]) == 0
     assert (tmp_path / "t.svg").stat().st_size > 10_000
+
+
+@pytest.mark.parametrize("asked", [("all-reduce",), ("send", "--root", "0", "--target", "7")])
+def test_a_tree_of_switches_is_taken_for_one_and_that_is_said(capsys, tmp_path, asked):
+    dim = "{kind: Fred, size: 20, bandwidth_per_npu: 20 GB/s, latency: 20 ns%s}"
+    one, tree = tmp_path / "one.yml", tmp_path / "tree.yml"
+    one.write_text("dims:\n  - " + dim % "")
+    tree.write_text("dims:\n  - " + dim % ", tree: {ranks: 4, ups: 4, tops: 2}")
+    said = (
+        f"antiphon: warning: {tree}: the tree is taken for one switch; "
+        "`antiphon run` and `antiphon cosim` model it packet by packet\n"
+    )
+    times = []
+    for network, warning in ((one, ""), (tree, said)):
+        operation, *options = asked
+        size = ["64KiB", "--network", str(network), "--json", "-"]
+        assert main(["collective", operation, *size, *options]) == 0
+        out, err = capsys.readouterr()
+        assert err == warning
+        times.append(json.loads(out)["time_ns"])
+    assert times[0] == times[1]

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING
 
 from sim_top.cli.frame import Output, value, whole
 from sim_top.cli.group_collective import ends_of, run_link_by_link
-from sim_top.cli.warnings import warn_of_keys
+from sim_top.cli.warnings import warn, warn_of_keys
 from sw_model.collective.cost import algorithms_of
 from sw_model.collective.plan import ELEMENT_BYTES, Algorithm, Collective, Operation
 from sw_model.endpoint.kinds import KINDS, endpoint_kind
@@ -124,6 +124,11 @@ def run(arguments: argparse.Namespace, output: Output) -> bool:
     groups: list[Sequence[int]] = arguments.group or [range(topology.npus)]
     ends = [ends_of(operation, ranks, arguments.root, arguments.target) for ranks in groups]
     flat = _why_flat(operation, topology, arguments.group)
+    if topology.dims[0].tree is not None:
+        warn(
+            f"{arguments.network}: the tree is taken for one switch; `antiphon run` and "
+            "`antiphon cosim` model it packet by packet"
+        )
     if flat:
         if operation is Operation.SEND:
             groups = [tuple({rank: None for rank in pair if rank is not None}) for pair in ends]
