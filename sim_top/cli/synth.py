@@ -21,7 +21,7 @@ EXAMPLE = "antiphon synth fred --set data_types=fp16 --set adder_depth=3"
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add arguments."""
-    parser.add_argument("top", metavar="TOP", help="ace, fred, or link")
+    parser.add_argument("top", metavar="TOP", help="ace, fred, link, or platform")
     add_design_options(parser, period="clock period that cells are chosen for")
     parser.add_argument(
         "--speed",
