@@ -246,6 +246,10 @@ class DimEngine:
         record = op.record.program
         assert record is not None
         if not record.ordered and (self.ports == 1 or not self._arrived[port]):
+            # It may stand behind messages that have waited for their op.
+            first = max(first, self._line[port])
+            last = max(last, first + flits - 1)
+            self._line[port] = last + 2  # a header follows
             self._received(op, port, step, first, last, flits)
             return last
         self._arrived[port].append((op, step, first, last, flits))
@@ -320,10 +324,7 @@ class DimEngine:
             waiting.popleft()
             # What the link has buffered follows at one flit a cycle.
             first = max(first, soonest)
-            last = max(last, first + flits - 1)
-            soonest = last + 1
-            self.message(number, step, first, last, flits)
-            self.inlet.drained(last)
+            self.inlet.drained(self.message(number, step, first, last, flits))
         self._early = waiting
 
     # For the watchdog

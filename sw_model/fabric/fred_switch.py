@@ -215,8 +215,8 @@ class _Port:
         """A message whose second and last flit are taken from the inputs in these cycles."""
         back = self.switch.back
         read = self.engine.message(number, step, second + back, last + back, flits - 1)
-        if read == NEVER:
-            self.unread.append([flits, NEVER])
+        if read > last + back:
+            self.unread.append([flits, read])
 
 
 class FredSwitch:

@@ -228,14 +228,19 @@ class _Lane:
             self._begun[number, step] = (first, flits)
         if read == NEVER:
             self._unread.append(len(wire))
+        elif read > int(wire[-1]) + delay:  # behind messages that have waited for their op
+            self._return(self._at_once(read, len(wire)))
         else:
             self._return(wire + constants.link.receive)
 
     def drained(self, last: int) -> None:
         """The oldest message that had to wait is written up to its last flit in this cycle."""
-        flits = self._unread.popleft()
+        self._return(self._at_once(last, self._unread.popleft()))
+
+    def _at_once(self, last: int, flits: int) -> Cycles:
+        """When flits are read, one after another, the last of which is written in this cycle."""
         read = last - self.link.constants.ace.receive
-        self._return(np.arange(read - flits + 1, read + 1, dtype=np.int64))
+        return np.arange(read - flits + 1, read + 1, dtype=np.int64)
 
     def _return(self, read: Cycles) -> None:
         link = self.link
