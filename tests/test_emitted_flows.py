@@ -245,8 +245,7 @@ def test_portable():
         ),
         (
             {"classes": "control"},
-            "fred cannot be built: classes must be traffic classes in falling priority, one for "
-            "data at least, not (<TrafficClass.CONTROL: 3>,)",
+            "fred cannot be built: classes must have one for data at least, not control alone",
         ),
         ({"ports": "four"}, "ports must be a whole number, not 'four'"),
         ({"ports": "2000000"}, "ports must be at most 1048576, not '2000000'"),
