@@ -47,6 +47,8 @@ def test_a_fault_is_noticed(monkeypatch, parent, name, module, old, new, testcas
     monkeypatch.setattr(parent_module, name, getattr(changed, name))
     bench = "tb_ace_axi" if testcase == "collective" else "tb_ace_protection"
     work = {"operation": "ar", "chunk_flits": 12, "chunks": 6, "turns": 6}
+    if testcase == "resets":  # what is under way when one comes stays so for a while
+        work["stall"] = 30
     with pytest.raises(SimulationError):
         run_cocotb(
             model.__wrapped__(2, "icarus"),
