@@ -24,13 +24,13 @@ from rtl.common.packet import DataType, Operator, TrafficClass
 from rtl.fred.switch import FredSwitch
 from rtl.link.port import LinkPort
 from rtl.link.transmitter import STARVATION_BOUND
-from sim_top.cli.whole_files import WholeFiles
 from sim_top.emission import emit_systemverilog
 from sim_top.emission.companions import constraints, instantiation
 from sim_top.emission.portable import portable
 from sim_top.emission.ports import field_ports
 from sim_top.platform.component import PlatformComponent
 from sim_top.registers import c_header
+from sim_top.whole_files import WholeFiles
 from sw_model.endpoint.timing import ACE_TIMING
 from sw_model.errors import InputError, nearest
 from sw_model.fred.timing import FRED_TIMING
@@ -97,9 +97,11 @@ def _fred(settings: Settings) -> wiring.Component:
     classes = settings["classes"]
     if set(classes) == {TrafficClass.CONTROL}:
         raise ValueError("classes must have one for data at least, not control alone")
-    for name, most in (("adder_depth", 6), ("input_depth", _LARGEST), ("control_depth", _LARGEST)):
-        if not 1 <= settings[name] <= most:
-            raise ValueError(f"{name} must be an integer from 1 to {most}, not {settings[name]!r}")
+    for name in ("input_depth", "control_depth"):
+        if settings[name] < 1:
+            raise ValueError(
+                f"{name} must be an integer from 1 to {_LARGEST}, not {settings[name]!r}"
+            )
     depths = {"input_depth": "control_depth", "output_credits": "control_credits"}
     return FredSwitch(
         data_types=frozenset(settings["data_types"]),

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from sim_top.cli.whole_files import WholeFiles, write_whole
+from sim_top.whole_files import WholeFiles, write_whole
 from sw_model.errors import InputError
 
 ROOT = Path(__file__).parent.parent

@@ -16,14 +16,15 @@ from rtl.arith.formats import (
 )
 from rtl.common.packet import DataType, Operator
 
-__all__ = ["ReduceFlit", "ReduceLane"]
+__all__ = ["ReduceFlit", "ReduceLane", "check_depth"]
 
 _DEEPEST = 6
 
 
-def _check_depth(depth: object) -> int:
+def check_depth(depth: object, name: str = "depth") -> int:
+    """A depth of reduction units, called ``name``, that they can have; a ValueError otherwise."""
     if not isinstance(depth, int) or not 1 <= depth <= _DEEPEST:
-        raise ValueError(f"depth must be an integer from 1 to {_DEEPEST}, not {depth!r}")
+        raise ValueError(f"{name} must be an integer from 1 to {_DEEPEST}, not {depth!r}")
     return depth
 
 
@@ -58,7 +59,7 @@ class ReduceLane(wiring.Component):
     ):
         self.data_types = check_data_types(data_types)
         self.operators = check_operators(operators)
-        self.depth = _check_depth(depth)
+        self.depth = check_depth(depth)
         super().__init__(
             {
                 "a": In(32),
@@ -204,7 +205,7 @@ class ReduceFlit(wiring.Component):
         self.flit_bytes = flit_bytes
         self.data_types = check_data_types(data_types)
         self.operators = check_operators(operators)
-        self.depth = _check_depth(depth)
+        self.depth = check_depth(depth)
         super().__init__(
             {
                 "a": In(8 * flit_bytes),

@@ -4,6 +4,7 @@ from amaranth.hdl import Module, Signal, Value
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
+from rtl.arith.reduce import check_depth
 from rtl.common.packet import DataType, Operator
 from rtl.fred.micro_switch import (
     Demultiplexer,
@@ -66,7 +67,7 @@ class FredInterconnect(wiring.Component):
         self.flit_bytes = flit_bytes
         self.data_types = frozenset(data_types)
         self.operators = frozenset(operators)
-        self.adder_depth = adder_depth
+        self.adder_depth = check_depth(adder_depth, "adder_depth")
         lane = lane_layout(flit_bytes)
         super().__init__(
             {

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 from sim_top.cli.frame import Output
 from sim_top.cli.options import whole
 from sim_top.cli.targets import check_file, check_prefix, check_traces, prefix
-from sim_top.cli.whole_files import WholeFiles, write_whole
+from sim_top.whole_files import WholeFiles, write_whole
 from sw_model.errors import InputError
 from sw_model.workload.settings import HEADERLESS_MODES, WorkloadSettings
 

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 
 from sim_top.cli.targets import check_file, target
-from sim_top.cli.whole_files import write_whole
+from sim_top.whole_files import write_whole
 from sw_model.errors import AntiphonError, InputError, nearest
 from sw_model.units import LARGEST_COUNT, shown
 

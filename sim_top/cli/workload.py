@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 
 from sim_top.cli.frame import Output, value, whole
 from sim_top.cli.targets import check_file, check_prefix, check_traces, prefix
-from sim_top.cli.whole_files import WholeFiles, write_whole
+from sim_top.whole_files import WholeFiles, write_whole
 from sw_model.errors import InputError
 from sw_model.units import format_size, format_time_ns, parse_bandwidth, parse_number
 
