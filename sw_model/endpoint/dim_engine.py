@@ -247,11 +247,7 @@ class DimEngine:
         assert record is not None
         if not record.ordered and (self.ports == 1 or not self._arrived[port]):
             # It may stand behind messages that have waited for their op.
-            first = max(first, self._line[port])
-            last = max(last, first + flits - 1)
-            self._line[port] = last + 2  # a header follows
-            self._received(op, port, step, first, last, flits)
-            return last
+            return self._received(op, port, step, first, last, flits)
         self._arrived[port].append((op, step, first, last, flits))
         self._in_order(port)
         return last
@@ -264,8 +260,6 @@ class DimEngine:
             op, step, first, last, flits = queue[0]
             assert op.record.program is not None
             wait = op.record.program.waits[port][step]
-            if self._line[port] > first:
-                first = self._line[port]
             if wait is not None:
                 before = op.last[wait.port][wait.step]
                 if before == NEVER:
@@ -273,9 +267,7 @@ class DimEngine:
                 begun = before if wait.whole else op.first[wait.port][wait.step]
                 first = max(first, begun + self.timing.receive)
                 last = max(last, before + self.timing.receive)
-            last = max(last, first + flits - 1)
             queue.popleft()
-            self._line[port] = last + 2  # a header follows
             self._received(op, port, step, first, last, flits)
             taken = True
         if taken:
@@ -283,8 +275,17 @@ class DimEngine:
                 if other != port and self._arrived[other]:
                     self._in_order(other)
 
-    def _received(self, op: Op, port: int, step: int, first: int, last: int, flits: int) -> None:
-        """A message is written in these cycles."""
+    def _received(self, op: Op, port: int, step: int, first: int, last: int, flits: int) -> int:
+        """A message is written in these cycles, or behind the one before it at this port.
+
+        Returns
+        -------
+        int
+            cycle in which its last flit is written
+        """
+        first = max(first, self._line[port])
+        last = max(last, first + flits - 1)
+        self._line[port] = last + 2  # a header follows
         op.first[port][step] = first
         op.last[port][step] = last
         op.receiving -= 1
@@ -311,6 +312,7 @@ class DimEngine:
                         transmitter.prepare(op)
         elif not op.receiving:
             self.finish(op)
+        return last
 
     def _resume(self) -> None:
         """Deliver messages that have waited for their op to start."""

@@ -83,9 +83,8 @@ def parse_flow(text: str) -> Flow:
 
 
 def _port(text: str) -> int:
-    if not re.fullmatch(
-        r"-?[0-9]+", text.strip()
-    ):  # int() would take 1_0, and digits of any script
+    # Not all that int() takes: 1_0, and digits of any script.
+    if not re.fullmatch(r"-?[0-9]+", text.strip()):
         raise ValueError
     return int(text)
 
