@@ -2,42 +2,16 @@
 
 import cocotb
 
-from testbenches import random_generator, seed
-from testbenches.ace_memories import MemoryReadPort
-from testbenches.bench import Bench
-from testbenches.streams import StreamMonitor, StreamSink, StreamSource, random_stalls
+from testbenches import random_generator
+from testbenches.ace_read_arbiter import ReadArbiterBench
+from testbenches.streams import StreamMonitor, random_stalls
 
 
-class _Arbiter:
+class _Arbiter(ReadArbiterBench):
     def __init__(self, dut, *, stalls=0.0):
-        self.bench = Bench(dut)
-
-        def pauses(number):
-            return random_stalls(seed() + number, stalls)
-
-        self.requests = [
-            self.bench.add(StreamSource(dut, f"user__{n}__request", stalls=pauses(n)))
-            for n in range(2)
-        ]
-        self.data = [
-            self.bench.add(StreamSink(dut, f"user__{n}__data", stalls=pauses(2 + n)))
-            for n in range(2)
-        ]
-        self.memory = self.bench.add(
-            MemoryReadPort(
-                dut,
-                "memory",
-                {a: 3 * a for a in range(10000)},
-                latency=8,
-                request_stalls=pauses(4),
-                data_stalls=pauses(5),
-            )
-        )
-        for name in ("memory__request", "memory__data", "user__0__data", "user__1__data"):
+        super().__init__(dut, users=2, words=10000, latency=8, stalls=stalls, data_stalls=True)
+        for name in ("user__0__data", "user__1__data"):
             self.bench.add(StreamMonitor(dut, name))
-
-    def ask(self, user, bursts):
-        self.requests[user].send(address | beats << 32 for address, beats in bursts)
 
 
 @cocotb.test()
@@ -75,17 +49,4 @@ async def an_offered_request_keeps_its_turn(dut):
 async def random_bursts(dut):
     """Stalls on all sides; everybody gets what it asked for, in order."""
     t = _Arbiter(dut, stalls=0.3)
-    rng = random_generator("arbiter")
-    await t.bench.reset()
-    expected: list[list[int]] = [[], []]
-    for _ in range(60):
-        for user in range(2):
-            address, beats = rng.randrange(9000), rng.randint(1, 20)
-            t.ask(user, [(address, beats)])
-            expected[user] += [3 * (address + i) for i in range(beats)]
-    await t.bench.until(
-        lambda: all(len(d.items) == len(e) for d, e in zip(t.data, expected, strict=True)),
-        limit=20000,
-        stuck="beats are missing",
-    )
-    assert [d.items for d in t.data] == expected
+    await t.random_bursts(random_generator("arbiter"), rounds=60, words=9000)
