@@ -13,7 +13,12 @@ import pytest
 from sim_top import cli
 from sim_top.cosim.memory_map import MemoryMap, Region, payload
 from sim_top.cosim.outcome import Issued, Job, SingleCollectives
-from sim_top.cosim.verify import counter_differences, expected_results, first_difference
+from sim_top.cosim.verify import (
+    beside_others,
+    counter_differences,
+    expected_results,
+    first_difference,
+)
 from sim_top.crosscheck import Case, matrix
 from sim_top.crosscheck.page import draw, explanation, page
 from sim_top.crosscheck.run import check_case
@@ -118,6 +123,24 @@ def images(one: Issued) -> list[np.ndarray]:
         image[: right.nbytes] = right.view(np.uint8)
         out.append(image)
     return out
+
+
+def test_who_ran_beside_another_class() -> None:
+    """At the same time, be it for a cycle; its own class does not count."""
+
+    def ran(name: str, issued: dict[int, int], ended: dict[int, int]):
+        return Collective(Operation.ALL_REDUCE, 8, dims=(0,), traffic_class=name), issued, ended
+
+    found = beside_others(
+        [
+            ran("mp", {0: 5, 1: 0}, {0: 90, 1: 100}),
+            ran("dp", {0: 99, 1: 120}, {0: 200, 1: 180}),  # cycle 99
+            ran("mp", {0: 200, 1: 210}, {0: 300, 1: 310}),  # begins when dp has ended
+            ran("mp", {0: 205, 1: 205}, {0: 400, 1: 400}),
+        ]
+    )
+    assert found == [True, True, False, False]
+    assert beside_others([]) == []
 
 
 def test_right_data_passes() -> None:

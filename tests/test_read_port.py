@@ -73,12 +73,35 @@ def test_descriptors_go_first():
     ports = [LaneReadPort(shared, lane) for lane in range(2)]
     found: list[list[int]] = []
     for port in ports:
-        kernel.at(11, lambda _, port=port: found.append(port.fetch(4, 2)))
+        kernel.at(11, lambda _, port=port: port.fetch(4, 2, found.append))
     dma = _Dma(kernel, ports[0], [(10, 2 * BURST, False)])
     kernel.run()
     assert found == [[92, 94, 96, 98], [100, 102, 104, 106]]
     assert dma.over == [13]  # bursts in 10 and 13; descriptors in 11 and 12
     assert dma.ended == [10 + 64 + 16 + 8 + 8 + 16]
+
+
+def test_descriptors_of_the_higher_class_go_first():
+    """They ask again in the cycle after each of their requests, and win it again; the lower class
+    has one for every sixteen that pass it."""
+    kernel = EventKernel()
+    shared = SharedRead(kernel, 64, BURST, WINDOW, Fraction(1))
+    asked: list[list[int]] = [[], []]
+
+    def fetch(lane: int, count: int) -> None:
+        def requested(_):
+            asked[lane].append(kernel.now)
+            if len(asked[lane]) < count:
+                kernel.at(kernel.now + 1, lambda _: fetch(lane, count))
+
+        LaneReadPort(shared, lane).fetch(4, 2, requested)
+
+    kernel.at(10, lambda _: fetch(1, 5))
+    kernel.at(11, lambda _: fetch(0, 40))
+    kernel.run()
+    # 10: the lower alone; 11 to 26, 28 to 43, 45 to 52: the higher; between them the lower.
+    assert asked[1] == [10, 27, 44, 53, 54]
+    assert asked[0] == [c for c in range(11, 53) if c not in (27, 44)]
 
 
 def test_the_higher_class_has_memory():

@@ -129,7 +129,7 @@ def test_crosscheck_json() -> None:
     assert report["cases"][0]["error"] == pytest.approx(-0.01)
     assert set(report["cases"][0]) == {
         "name", "data_ok", "counters_ok", "rtl_cycles", "tlm_cycles", "error", "bank_collisions",
-        "notes",
+        "packet_cycles", "notes",
     }  # fmt: skip
     assert report["stalled"] == []
 
@@ -151,11 +151,21 @@ def test_durations_under_random_stalls_are_not_compared() -> None:
             "counters_ok": True,
             "rtl_cycles": 1500,
             "bank_collisions": 7,
+            "packet_cycles": 0,
             "notes": [],
         }
     ]
     wrong = CrosscheckCase("slow", True, False, 1500, 1000, timed=False)
     assert not Crosscheck((near, wrong)).ok
+
+
+@pytest.mark.parametrize(("cycles", "ok"), [(1257, True), (1258, False), (743, True), (742, False)])
+def test_beside_other_classes_a_case_may_be_off_by_a_packet(cycles: int, ok: bool) -> None:
+    near = CrosscheckCase("near", True, True, 100_000, 100_000)
+    beside = CrosscheckCase("beside", True, True, 1000, cycles, packet_cycles=257)
+    check = Crosscheck((near, beside), mean_bound=1.0)
+    assert check.passes(beside) is ok
+    assert check.ok is ok
 
 
 @pytest.mark.parametrize(

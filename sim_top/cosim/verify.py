@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from math import ceil
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sim_top.cosim.memory_map import payload
 from sim_top.cosim.outcome import Issued, Outcome
-from sw_model.collective.plan import CollectivePlan
+from sw_model.collective.plan import Collective, CollectivePlan
 from sw_model.collective.replay import replay
 from sw_model.collective.replay_groups import replay_groups
 from sw_model.endpoint.counters import RankCounters, difference
 from sw_model.fabric.backend import TlmBackend
 from sw_model.fred.tree.table import TreeTable
+from sw_model.platform import Platform
 from sw_model.results import CrosscheckCase
 
 __all__ = ["compare", "expected_results", "first_difference"]
@@ -61,6 +63,30 @@ def first_difference(
     return None
 
 
+def beside_others(
+    ran: Sequence[tuple[Collective, Mapping[int, int], Mapping[int, int]]],
+) -> list[bool]:
+    """Of every collective, whether one of another class ran at the same time.
+
+    Parameters
+    ----------
+    ran : each with the cycles in which the ranks entered and left it
+    """
+    spans = [(min(issued.values()), max(ended.values())) for _, issued, ended in ran]
+    begin, end = np.array(spans, dtype=np.int64).reshape(-1, 2).T
+    classes = np.array([collective.traffic_class for collective, _, _ in ran])
+    return [
+        bool(np.any((classes != name) & (begin < last) & (end > first)))
+        for name, (first, last) in zip(classes, spans, strict=True)
+    ]
+
+
+def _packet_cycles(platform: Platform) -> int:
+    """Cycles of a full packet on the slowest link."""
+    flits = platform.engine.packet_bytes // platform.engine.flit_bytes + 1
+    return ceil(flits / min(link.rate for link in platform.links))
+
+
 def compare(
     label: str, outcome: Outcome, backend: TlmBackend, *, seed: int
 ) -> list[CrosscheckCase]:
@@ -78,6 +104,7 @@ def compare(
     seed : of the payloads
     """
     whole = counter_differences(outcome.counters, backend.counters())
+    beside = beside_others([(i.plan.collective, i.issued, i.ended) for i in outcome.issued])
     cases = []
     for number, (issued, results) in enumerate(zip(outcome.issued, outcome.results, strict=True)):
         entry = backend.entries[number]
@@ -105,6 +132,7 @@ def compare(
                 tlm_cycles=max(entry.ended.values()) - max(entry.issued.values()),
                 notes=(*([wrong] if wrong else []), *differences[:4]),
                 bank_collisions=collisions,
+                packet_cycles=_packet_cycles(backend.platform) if beside[number] else 0,
             )
         )
     if not outcome.single_counters:

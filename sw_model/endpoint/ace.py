@@ -51,6 +51,7 @@ class Endpoint:
         engine, memory = platform.engine, platform.memory
         self.rank = rank
         self.engine = engine
+        self._rung = -1  # cycle of the last doorbell
         self._kernel = kernel
         rate = Fraction(memory.read_rate)
         reading = (kernel, memory.read_latency, FETCH.burst_beats, FETCH.read_beats, rate)
@@ -76,8 +77,9 @@ class Endpoint:
 
     def start(self, plan: CollectivePlan, collective: Any, delay: int) -> RankCounters:
         """Ring the doorbell for a collective, ``delay`` cycles from now; returns what it will
-        count."""
+        count. A host rings one in a cycle."""
         lane = self.lanes[self.engine.lane_of(plan.collective.traffic_class)]
         records, counters = lane.compiler.compile(plan)
-        self._kernel.after(delay, lane.command.doorbell, (records, collective))
+        self._rung = max(self._rung + 1, self._kernel.now + delay)
+        self._kernel.at(self._rung, lane.command.doorbell, (records, collective))
         return counters

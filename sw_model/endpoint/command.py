@@ -6,12 +6,15 @@ from collections import deque
 from typing import Any, Protocol
 
 from sw_model.endpoint.fetch import FETCH
+from sw_model.endpoint.op import NEVER
 from sw_model.endpoint.programs import Record, Unit
 from sw_model.endpoint.read_port import ReadPort
 from sw_model.endpoint.timing import AceTiming
 from sw_model.engine import EventKernel
 
 __all__ = ["CommandUnit", "RecordQueue"]
+
+_ROOM = FETCH.descriptor_window - FETCH.descriptor_burst
 
 
 class RecordQueue(Protocol):
@@ -41,8 +44,8 @@ class CommandUnit:
     """
 
     __slots__ = (
-        "_arrivals", "_asked", "_collective", "_drained", "_ended", "_pending", "_position",
-        "_records",
+        "_arrivals", "_asked", "_collective", "_dispatched", "_drained", "_draining", "_end_cycle",
+        "_next", "_pending", "_position", "_records", "_soonest", "_waiting", "_wanting",
         "beats", "blocked", "kernel", "port", "timing", "units",
     )  # fmt: skip
 
@@ -64,40 +67,59 @@ class CommandUnit:
         self._records: list[Record] = []
         self._collective: Any = None
         self._position = 0
-        self._asked = 0
-        self._ended = True
-        self._drained = 0  # cycle before the one in which a descriptor may begin
+        self._dispatched = -1  # cycle of the last record
+        self._next = 0  # cycle from which the next one may be dispatched
+        self._asked = 0  # records wanted so far, those on their way to memory included
+        self._wanting = False  # a burst has not been requested yet
+        self._waiting = False  # the next record has not been requested yet
         self._arrivals: deque[int] = deque()
+        self._end_cycle = NEVER
+        self._draining = False  # behind END, until it is known when all that was wanted comes
+        self._drained = 0  # cycle before the one in which a descriptor may begin
+        self._soonest = 0  # cycle in which the last doorbell's descriptor may begin
 
     def doorbell(self, descriptor: tuple[list[Record], Any]) -> None:
         """A descriptor lies in memory: its records, and the collective they belong to. Called in
         the cycle in which the engine takes the doorbell."""
         self._pending.append(descriptor)
-        if len(self._pending) == 1:
-            soonest = self.kernel.now + self.timing.doorbell
-            self.kernel.at(max(soonest, self._drained + 1), self._begin)
+        self._soonest = self.kernel.now + self.timing.doorbell
+        if len(self._pending) == 1 and not self._draining:
+            self.kernel.at(max(self._soonest, self._drained + 1), self._begin)
 
     def _begin(self, _: Any) -> None:
         self._records, self._collective = self._pending[0]
         self._position = self._asked = 0
-        self._ended = False
+        self._end_cycle = NEVER
+        self._waiting = True
         self._request(None)
-        self.kernel.at(self._arrivals[0], self._dispatch)
 
     def _request(self, _: Any) -> None:
-        """Request bursts of records while the window has room, also behind END: the engine only
-        knows it when it gets there."""
-        beats, burst = self.beats, FETCH.descriptor_burst
-        room = FETCH.descriptor_window - burst
-        if self._asked - self._position <= room and not self._ended:
-            self._arrivals += self.port.fetch(burst, beats)
-            self._asked += burst
-            if self._asked - self._position <= room:
-                self.kernel.at(self.kernel.now + 1, self._request)
+        """Want a burst of records, for which the window has room; also behind END, which the
+        engine only knows when it gets there."""
+        if self._end_cycle < self.kernel.now:
+            return
+        self._asked += FETCH.descriptor_burst
+        self._wanting = True
+        self.port.fetch(FETCH.descriptor_burst, self.beats, self._requested)
+
+    def _requested(self, arrivals: list[int]) -> None:
+        """The burst is requested in this cycle: the next may be wanted."""
+        now, ahead = self.kernel.now, self._asked - self._position
+        self._wanting = False
+        self._arrivals += arrivals
+        if self._waiting:
+            self._waiting = False
+            self.kernel.at(max(arrivals[0], self._next), self._dispatch)
+        if self._end_cycle < NEVER:
+            self._settle(None)
+        elif ahead <= _ROOM:
+            # Room that a record makes in this very cycle is seen in the next one.
+            late = ahead == _ROOM and self._dispatched == now
+            self.kernel.at(now + 1 + late, self._request)
 
     def _dispatch(self, _: Any) -> None:
         """Hand the next record to its unit, where it can be seen a cycle later."""
-        position = self._position
+        position, now = self._position, self.kernel.now
         if position == len(self._records):
             self._end()
             return
@@ -114,22 +136,36 @@ class CommandUnit:
             self.blocked = Unit.FENCE
             return
         self._position = position = position + 1
-        arrivals, now = self._arrivals, self.kernel.now
+        self._dispatched = now
+        arrivals = self._arrivals
         arrivals.popleft()
-        if self._asked - position == FETCH.descriptor_window - FETCH.descriptor_burst:
+        if self._asked - position == _ROOM and not self._wanting:
             self.kernel.at(now + 2, self._request)
         # A record takes as many cycles as it has beats.
-        arrival, soonest = arrivals[0], now + self.beats
-        self.kernel.at(arrival if arrival > soonest else soonest, self._dispatch)
+        soonest = now + self.beats
+        if arrivals:
+            arrival = arrivals[0]
+            self.kernel.at(arrival if arrival > soonest else soonest, self._dispatch)
+        else:
+            self._next = soonest
+            self._waiting = True
 
     def _end(self) -> None:
         """END: the next descriptor begins when what was read ahead has come in."""
-        self._ended = True
-        self._drained = max(self.kernel.now, self._arrivals[-1]) + 2
-        self._arrivals.clear()
+        self._end_cycle = self.kernel.now
+        self._draining = True
         self._pending.popleft()
+        self.kernel.at(self.kernel.now + 1, self._settle)
+
+    def _settle(self, _: Any) -> None:
+        """Nothing more is wanted: when has all come in?"""
+        if self._wanting or not self._draining:
+            return
+        self._draining = False
+        self._drained = max(self._end_cycle, self._arrivals[-1]) + 2
+        self._arrivals.clear()
         if self._pending:
-            self.kernel.at(self._drained + 1, self._begin)
+            self.kernel.at(max(self._soonest, self._drained + 1), self._begin)
 
     def _idle(self) -> bool:
         return all(unit.idle for unit in self.units.values())

@@ -114,8 +114,9 @@ class RxDma:
     """
 
     __slots__ = (
-        "_covered", "_flying", "_gate", "_left", "_queue", "busy_flits", "command",
-        "complete", "kernel", "room", "scoreboard", "timing", "write_latency",
+        "_acknowledged", "_completed", "_covered", "_flying", "_gate", "_left", "_queue",
+        "busy_flits", "command", "complete", "kernel", "room", "scoreboard", "timing",
+        "write_latency",
     )  # fmt: skip
 
     def __init__(
@@ -139,6 +140,8 @@ class RxDma:
         self.complete = complete
         self._queue: deque[tuple[Record, Any]] = deque()
         self._flying = 0
+        self._acknowledged = _LONG_AGO  # cycle of the last acknowledgement
+        self._completed = _LONG_AGO  # and of the last completion
         # Flits read and not yet acknowledged, where nothing but the rate holds them up: in the
         # buffer in front of memory, and in memory.
         held = timing.store_read if write_rate == 1 else timing.store_buffer
@@ -176,8 +179,13 @@ class RxDma:
             kernel.decide(last, self._over)
         if record.final:
             kernel.at(last + 1, self._release, record)
-        acknowledged = given + self.write_latency
-        kernel.at(acknowledged + timing.completion, self._end, (record, collective))
+        # Where nothing is written the record waits for what was written before it.
+        if record.flits:
+            self._acknowledged = given + self.write_latency
+        end = max(kernel.now, self._acknowledged) + timing.completion
+        if record.complete:  # one completion in a cycle
+            self._completed = end = max(end, self._completed + 1)
+        kernel.at(end, self._end, (record, collective))
         self.busy_flits += record.flits
 
     def _stream(self, flits: int) -> tuple[int, int]:
@@ -190,11 +198,11 @@ class RxDma:
             the cycles in which the last is read, and given to memory
         """
         now, ahead = self.kernel.now, self.timing.store_read
-        if self._gate is None:
-            last = now + flits - 1 if flits else now
-            return last, last + ahead
         if not flits:
-            return now, max(now + ahead, self._left[-1])
+            return now, now
+        if self._gate is None:
+            last = now + flits - 1
+            return last, last + ahead
         left, room = self._left, self.timing.store_buffer
         if not self._covered:
             read = now - 1

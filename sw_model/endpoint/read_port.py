@@ -29,9 +29,10 @@ class ReadPort(Protocol):
         from memory in that cycle. ``over`` is called in the cycle of the last request, and no other
         load comes before."""
 
-    def fetch(self, records: int, beats: int) -> list[int]:
-        """Request a burst of records now, in front of payload that has not been requested yet;
-        returns the cycle behind the last of the ``beats`` of each record."""
+    def fetch(self, records: int, beats: int, requested: Callable[[list[int]], object]) -> None:
+        """Request a burst of records from now on, in front of payload that has not been requested
+        yet. In the cycle of the request ``requested`` is told the cycle behind the last of the
+        ``beats`` of each record; no other fetch comes before."""
 
 
 class OwnReadPort:
@@ -169,7 +170,7 @@ class OwnReadPort:
         self._loads.popleft()
         load[1](load[2])
 
-    def fetch(self, records: int, beats: int) -> list[int]:
+    def fetch(self, records: int, beats: int, requested: Callable[[list[int]], object]) -> None:
         """See `ReadPort`."""
         now = self.kernel.now
         flits = self._requesting[2]
@@ -187,4 +188,4 @@ class OwnReadPort:
         else:
             first = self._reserve(now + self.latency, records * beats)
         self._fetched.append((first, records * beats))
-        return [self._beat(first + number * beats - 1) + 1 for number in range(1, records + 1)]
+        requested([self._beat(first + number * beats - 1) + 1 for number in range(1, records + 1)])

@@ -39,12 +39,29 @@ class _Load:
         self.over = over
 
 
+class _Fetch:
+    """A burst of records that a class wants, and whom to tell."""
+
+    __slots__ = ("beats", "records", "requested")
+
+    def __init__(self, records: int, beats: int, requested: Callable[[list[int]], object]) -> None:
+        self.records = records
+        self.beats = beats
+        self.requested = requested
+
+
+_LOADS = (
+    1 << 8
+)  # users of the port in the order of turns: fetch of lane l is l, its load _LOADS + l
+
+
 class SharedRead:
     """What the ports of the classes have in common: requests, one in a cycle, and beats.
 
-    Of the classes that want payload the one whose turn it is requests a burst, while no more than
-    the window without a burst is under way of all of them. Descriptors go first, whatever is under
-    way.
+    A request is a burst of descriptors or of payload. Descriptors go first, the higher class before
+    the lower, whatever is under way; payload while no more than the window without a burst is
+    under way of all classes. Whom too many have passed is asked first, as everywhere
+    (docs/links.md).
 
     Parameters
     ----------
@@ -55,8 +72,8 @@ class SharedRead:
     """
 
     __slots__ = (
-        "_asked", "_bursts", "_due", "_gate", "_loads", "_next", "burst", "kernel", "latency",
-        "turns", "window",
+        "_asked", "_bursts", "_due", "_fetches", "_gate", "_loads", "_next", "burst", "kernel",
+        "latency", "turns", "window",
     )  # fmt: skip
 
     def __init__(
@@ -74,7 +91,8 @@ class SharedRead:
         self.turns = ClassTurns()
         self._gate = RateGate(rate)
         self._next = 0  # cycle from which the next request may be made
-        self._loads: dict[int, _Load] = {}
+        self._loads: dict[int, _Load] = {}  # by lane
+        self._fetches: dict[int, _Fetch] = {}
         self._asked = 0  # beats of payload requested so far
         # (behind its last beat of payload, cycles of its beats), of the last bursts.
         self._bursts: deque[tuple[int, list[int]]] = deque()
@@ -85,17 +103,16 @@ class SharedRead:
         self._loads[lane] = load
         self._look(self.kernel.now)
 
-    def fetch(self, records: int, beats: int) -> list[int]:
-        """Request a burst of records now, or in the next cycle in which no other class does."""
-        request = max(self.kernel.now, self._next)
-        self._next = request + 1
-        out = []
-        for _ in range(records):
-            out.append(self._gate.depart_many(request + self.latency, beats)[1] + 1)
-        return out
+    def fetch(self, lane: int, fetch: _Fetch) -> None:
+        """A class wants a burst of records from now on; it has no other that is not requested."""
+        self._fetches[lane] = fetch
+        self._look(self.kernel.now)
 
     def _look(self, cycle: int) -> None:
-        cycle = max(cycle, self._next, self._room())
+        """Request something as soon as anything may be."""
+        cycle = max(cycle, self._next)
+        if not self._fetches:
+            cycle = max(cycle, self._room())
         if cycle < self._due:
             self._due = cycle
             self.kernel.decide(cycle, self._request, cycle)
@@ -112,28 +129,40 @@ class SharedRead:
         return cycles[index - behind + len(cycles)] + 1
 
     def _request(self, cycle: int) -> None:
-        """Request a burst of the class whose turn it is."""
+        """Request a burst of the user whose turn it is."""
         if cycle != self._due:
             return
         self._due = NEVER
-        if cycle >= self._next:
-            self._next = cycle + 1
-            lane = self.turns.choose(self._loads)
-            self.turns.begin(lane, 1, self._loads)
-            load = self._loads[lane]
-            beats = min(load.left, self.burst)
-            load.left -= beats
-            ready, gate = cycle + self.latency, self._gate
-            cycles = [gate.depart(ready) for _ in range(beats)]
-            self._asked += beats
-            self._bursts.append((self._asked, cycles))
-            if not load.left:
-                end = gate.depart(ready) if load.late else cycles[-1]
-                del self._loads[lane]
-                self.kernel.at(end + 1, load.end, load.argument)
-                load.over(None)
-        if self._loads:
+        self._next = cycle + 1
+        users = list(self._fetches)
+        if self._loads and self._room() <= cycle:
+            users += [_LOADS + lane for lane in self._loads]
+        user = self.turns.choose(users)
+        self.turns.begin(user, 1, users)
+        if user < _LOADS:
+            self._fetch(cycle, self._fetches.pop(user))
+        else:
+            self._load(cycle, user - _LOADS)
+        if self._fetches or self._loads:
             self._look(cycle)
+
+    def _fetch(self, cycle: int, fetch: _Fetch) -> None:
+        ready, gate = cycle + self.latency, self._gate
+        fetch.requested([gate.depart_many(ready, fetch.beats)[1] + 1 for _ in range(fetch.records)])
+
+    def _load(self, cycle: int, lane: int) -> None:
+        load = self._loads[lane]
+        beats = min(load.left, self.burst)
+        load.left -= beats
+        ready, gate = cycle + self.latency, self._gate
+        cycles = [gate.depart(ready) for _ in range(beats)]
+        self._asked += beats
+        self._bursts.append((self._asked, cycles))
+        if not load.left:
+            end = gate.depart(ready) if load.late else cycles[-1]
+            del self._loads[lane]
+            self.kernel.at(end + 1, load.end, load.argument)
+            load.over(None)
 
 
 class LaneReadPort:
@@ -162,6 +191,6 @@ class LaneReadPort:
         """See `sw_model.endpoint.read_port.ReadPort`."""
         self._shared.load(self._lane, _Load(beats, action, argument, late, over))
 
-    def fetch(self, records: int, beats: int) -> list[int]:
+    def fetch(self, records: int, beats: int, requested: Callable[[list[int]], object]) -> None:
         """See `sw_model.endpoint.read_port.ReadPort`."""
-        return self._shared.fetch(records, beats)
+        self._shared.fetch(self._lane, _Fetch(records, beats, requested))

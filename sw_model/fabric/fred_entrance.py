@@ -76,6 +76,15 @@ class Entrance:
         """A packet comes, behind those that have come."""
         self._packets.append(packet)
 
+    def interrupted(self, cycle: int, flits: int) -> bool:
+        """The last packet makes room for so many flits of others, from ``cycle`` on. False where it
+        has started."""
+        if not self._packets:
+            return False
+        wire = self._packets[-1].wire
+        wire[wire >= cycle] += flits
+        return True
+
     def advance(self) -> Cycles:
         """Let in what may enter; the cycles in which it does, and has since the last time."""
         timing = self.timing

@@ -103,6 +103,10 @@ class _Trunk:
         """A packet is on its way; its flits are there in these cycles."""
         self.switch.offer(self.port, packet.moved(wire))
 
+    def interrupted(self, lane: int, cycle: int, flits: int) -> None:
+        """The last packet of a lane makes room for so many flits of others."""
+        self.switch.interrupted(self.port, lane, cycle, flits)
+
 
 class _TrunkCredits:
     """Where the credits of an input behind another switch go."""

@@ -75,7 +75,9 @@ class NpuLink:
         self.shared = len(engines) > 1
         self._lanes = [_Lane(self, lane, e, buffer_flits) for lane, e in enumerate(engines)]
         self._gate = RateGate(link.rate)
-        self._last = -1  # cycle of the last flit
+        # Whose message is chosen reads SRAM before lower classes, and takes their place on a link
+        # that is as fast.
+        self._interrupts = link.rate == 1
         self._turns = ClassTurns()
         self._due = NEVER
         switch.outputs[port] = self
@@ -84,6 +86,9 @@ class NpuLink:
     def carry(self, packet: Packet, wire: Cycles) -> None:
         """A packet comes out of the switch; its flits are here in these cycles."""
         self._lanes[packet.lane].carry(packet, wire)
+
+    def interrupted(self, lane: int, cycle: int, flits: int) -> None:
+        """Nobody waits for the link behind a packet that arrives."""
 
     def credited(self, lane: int, cycles: Cycles) -> None:
         """Credits that will be there from these cycles on; the sender sees them at the wire."""
@@ -97,10 +102,7 @@ class NpuLink:
             while lane.begins() != NEVER:
                 self._depart(lane, 0)
             return
-        begins = min(lane.begins() for lane in self._lanes)
-        if begins == NEVER:
-            return
-        cycle = max(begins, self._last + 1, self.kernel.now)
+        cycle = max(min(map(self._soonest, self._lanes)), self.kernel.now)
         if cycle < self._due:
             self._due = cycle
             self.kernel.decide(cycle, self._choose, cycle)
@@ -109,25 +111,38 @@ class NpuLink:
         if cycle != self._due:
             return
         self._due = NEVER
-        able = [number for number, lane in enumerate(self._lanes) if lane.begins() <= cycle]
-        if able and self._last < cycle:
+        able = [n for n, lane in enumerate(self._lanes) if self._soonest(lane) <= cycle]
+        if able:
             chosen = self._turns.choose(able)
             self._turns.begin(chosen, 1, able)
             self._depart(self._lanes[chosen], cycle)
         self.settle()
 
+    def _soonest(self, lane: _Lane) -> int:
+        """Cycle from which the next packet of a lane may leave, as far as is known."""
+        begins = lane.begins()
+        if not self._interrupts or (lane.leaving and lane.leaving[0].held):
+            return max(begins, 1 + max(one.last for one in self._lanes))
+        cycle = max(begins, 1 + max(one.last for one in self._lanes[: lane.lane + 1]))
+        # A flit of the packet that is interrupted is ready when the header is.
+        return cycle + any(one.last >= cycle for one in self._lanes[lane.lane + 1 :])
+
     def _depart(self, lane: _Lane, cycle: int) -> None:
         """The next packet of a lane leaves, its header not before ``cycle``."""
         leaving = lane.leaving.popleft()
         ready = lane.funded(leaving.packet.wire)
-        ready[0] = max(ready[0], self._last + 1, cycle)
+        ready[0] = max(ready[0], lane.last + 1, cycle)
         leaves = one_by_one(ready)
         if self.link.rate != 1:
             for k in range(len(leaves)):
                 after = leaves[k - 1] + 1 if k else 0
                 leaves[k] = self._gate.depart(int(max(leaves[k], after)))
-        self._last = int(leaves[-1])
+        lane.last = int(leaves[-1])
         flight = self.constants.link.transmit + self.link.latency
+        for other in self._lanes[lane.lane + 1 :]:
+            if other.last >= leaves[0]:
+                other.last += len(leaves)
+                self.switch.interrupted(self.port, other.lane, int(leaves[0]) + flight, len(leaves))
         self.switch.offer(self.port, leaving.packet.moved(leaves + flight))
         if leaving.packet.final:
             lane.left(leaving, leaves)
@@ -139,6 +154,7 @@ class _Lane:
     def __init__(self, link: NpuLink, lane: int, engine: DimEngine, buffer_flits: int) -> None:
         self.link = link
         self.lane = lane
+        self.last = -1  # cycle of the last flit
         self.engine = engine
         engine.outlet = self
         engine.inlet = self

@@ -7,6 +7,7 @@ known before it runs.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
@@ -34,12 +35,31 @@ class _Output(Protocol):
     def carry(self, packet: Packet, wire: Cycles) -> None:
         """A packet whose flits are there in these cycles."""
 
+    def interrupted(self, lane: int, cycle: int, flits: int) -> None:
+        """The last packet of a lane makes room for so many flits of others, from ``cycle`` on."""
+
 
 class _Source(Protocol):
     """What sends to an input."""
 
     def credited(self, lane: int, cycles: Cycles) -> None:
         """Credits of a lane that are there from these cycles on."""
+
+
+@dataclass
+class _Moving:
+    """A packet that has started.
+
+    Attributes
+    ----------
+    lane, flow : its lane and flow
+    behind : by input, cycles by which the last flit of the packet comes later there than it would
+        have to; below 0 where flits wait
+    """
+
+    lane: int
+    flow: Flow
+    behind: dict[int, int]
 
 
 class TreeSwitch:
@@ -82,6 +102,7 @@ class TreeSwitch:
         self._flows = flows
         self._gates = [RateGate(link.rate) for _ in range(ports)]
         self._ends = [0] * ports
+        self._moving: dict[int, _Moving] = {}  # by input, what started last
         self._active: int | None = None
         self._turns = ClassTurns()
         self._due: set[int] = set()
@@ -178,7 +199,13 @@ class TreeSwitch:
             gone = paced(gone, [self._gates[port] for port in flow.outputs])
         wire = gone + self.interconnect
         last = int(gone[-1])
+        spare = {
+            port: int(entrance.packet.wire[-1]) + timing.receive + 1 - last
+            for port, entrance in zip(flow.inputs, inputs, strict=True)
+        }
+        moving = _Moving(lane, flow, spare)
         for port, entrance in zip(flow.inputs, inputs, strict=True):
+            self._moving[port] = moving
             self._ends[port] = last
             entrance.take(cycle, gone)
         for port in flow.outputs:
@@ -187,6 +214,25 @@ class TreeSwitch:
         for port in flow.inputs:
             self._advance(lane, port)
         self.look(last)
+
+    def interrupted(self, port: int, lane: int, cycle: int, flits: int) -> None:
+        """The last packet that a lane has offered makes room for so many flits of others, from
+        ``cycle`` on. What has been worked out of a packet that has started is left as it is, but
+        for the cycle in which it ends here and behind its outputs."""
+        if self._inputs[lane][port].interrupted(cycle, flits):
+            return
+        moving = self._moving[port]
+        if moving.lane != lane:
+            return
+        before = max(0, *moving.behind.values())
+        moving.behind[port] += flits
+        late = max(0, *moving.behind.values()) - before
+        if late:
+            for source in moving.flow.inputs:
+                self._ends[source] += late
+            self.look(self._ends[port])
+            for output in moving.flow.outputs:
+                self.outputs[output].interrupted(lane, cycle, late)
 
     def credited(self, port: int, lane: int, cycles: Cycles) -> None:
         """Credits of an output that will be there from these cycles on."""

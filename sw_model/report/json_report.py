@@ -73,7 +73,8 @@ def run_json(run: RunResult) -> dict[str, Any]:
 def crosscheck_json(crosscheck: Crosscheck) -> dict[str, Any]:
     """Of the cross-check; ``error`` is relative and signed, negative where the TLM is faster, and
     null where the RTL took no time at all and the TLM did. ``stalled`` are the cases in which
-    memories refuse at random: right in data and counters, but their durations are not compared."""
+    memories refuse at random: right in data and counters, but their durations are not compared.
+    ``packet_cycles`` is what a case beside other classes may also be off by, else 0."""
     return {
         "ok": crosscheck.ok,
         "bound": crosscheck.bound,
@@ -96,6 +97,7 @@ def _case(case: CrosscheckCase) -> dict[str, Any]:
         "counters_ok": case.counters_ok,
         "rtl_cycles": case.rtl_cycles,
         "bank_collisions": case.bank_collisions,
+        "packet_cycles": case.packet_cycles,
         "notes": list(case.notes),
     }
 

@@ -136,6 +136,8 @@ def crosscheck_table(crosscheck: Crosscheck, *, rows: int | None = None) -> Tabl
     """Case by case; with ``rows`` every case that fails, then the largest errors, and a line for
     the rest."""
     bound = f"{crosscheck.bound:.0%} or {crosscheck.slack}"
+    if any(case.packet_cycles for case in crosscheck.cases):
+        bound += ", or a packet beside other classes"
     table = _table(
         f"RTL against TLM (data bit for bit, counters exactly, cycles within {bound})",
         "case", "data", "counters", "RTL cycles", "TLM cycles", "error",
