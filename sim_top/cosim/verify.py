@@ -66,18 +66,19 @@ def first_difference(
 def beside_others(
     ran: Sequence[tuple[Collective, Mapping[int, int], Mapping[int, int]]],
 ) -> list[bool]:
-    """Of every collective, whether one of another class ran at the same time.
+    """Of every collective, whether one of another class ran at the same time on some rank.
 
     Parameters
     ----------
     ran : each with the cycles in which the ranks entered and left it
     """
-    spans = [(min(issued.values()), max(ended.values())) for _, issued, ended in ran]
-    begin, end = np.array(spans, dtype=np.int64).reshape(-1, 2).T
+    ranks = sorted(ran[0][1]) if ran else []
+    begin = np.array([[issued[rank] for rank in ranks] for _, issued, _ in ran])
+    end = np.array([[ended[rank] for rank in ranks] for _, _, ended in ran])
     classes = np.array([collective.traffic_class for collective, _, _ in ran])
     return [
-        bool(np.any((classes != name) & (begin < last) & (end > first)))
-        for name, (first, last) in zip(classes, spans, strict=True)
+        bool(np.any((begin < last) & (end > first), axis=1)[classes != name].any())
+        for name, first, last in zip(classes, begin, end, strict=True)
     ]
 
 
