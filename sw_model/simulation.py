@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import prod
@@ -17,7 +17,7 @@ from sw_model.fabric.backend import TlmBackend
 from sw_model.fabric.counters import RankCounters
 from sw_model.fabric.folding import Folding
 from sw_model.platform import Platform
-from sw_model.results import DimBar, DimResult, RunResult, TrainingResult, union_length
+from sw_model.results import DimBar, DimResult, RunResult, TrainingResult
 from sw_model.schedule.bound import OrderCosts
 from sw_model.schedule.joint_bound import JointBound, joint_bound
 from sw_model.schedule.options import PlanBook
@@ -89,11 +89,13 @@ def simulate_on(
     collectives = collectives_of(workload, platform.topology, settings.data_type)
     _check_packets(platform, issued(workload, collectives) * settings.iterations)
     activity: list[DimBar] = []
-    places: dict[int, int] = {}
+    places: dict[int, tuple[int, int]] = {}  # rank and dim of an engine
+    active: defaultdict[tuple[int, int], _Union] = defaultdict(_Union)
 
     def op_ended(engine: DimEngine, op: Op) -> None:
-        dim = places.get(id(engine))
-        if dim is not None:
+        rank, dim = place = places[id(engine)]
+        active[place].add(op.start, engine.kernel.now)
+        if rank == backend.representatives[0]:
             activity.append(DimBar(dim, op.start, engine.kernel.now))
 
     backend = TlmBackend(
@@ -101,10 +103,9 @@ def simulate_on(
         folding=Folding.NONE if settings.variation else folding,
         on_op_end=op_ended,
     )
-    # The dims of the first rank stand for those of all: their ops begin and end nearly together.
-    first = backend.network.endpoints[backend.representatives[0]]
-    for lane in first.lanes:
-        places |= {id(engine): dim for dim, engine in enumerate(lane.dims)}
+    for rank, endpoint in backend.network.endpoints.items():
+        for lane in endpoint.lanes:
+            places |= {id(engine): (rank, dim) for dim, engine in enumerate(lane.dims)}
     training = asyncio.run(
         train(
             workload,
@@ -118,7 +119,7 @@ def simulate_on(
         )
     )
     busy = {
-        dim: union_length((bar.start, bar.end) for bar in activity if bar.dim == dim)
+        dim: max(active[rank, dim].length for rank in backend.representatives)
         for dim in range(len(platform.topology.dims))
     }
     result = run_result(
@@ -129,6 +130,24 @@ def simulate_on(
         activity=activity,
     )
     return TlmRun(result, backend)
+
+
+class _Union:
+    """Intervals that come in the order of their ends, those that touch in one."""
+
+    def __init__(self) -> None:
+        self._intervals: list[tuple[int, int]] = []
+
+    def add(self, start: int, end: int) -> None:
+        """One more, which ends no earlier than those before."""
+        while self._intervals and self._intervals[-1][1] >= start:
+            start = min(start, self._intervals.pop()[0])
+        self._intervals.append((start, end))
+
+    @property
+    def length(self) -> int:
+        """Cycles in at least one of them."""
+        return sum(end - start for start, end in self._intervals)
 
 
 def _check_packets(platform: Platform, collectives: Sequence[Collective]) -> None:

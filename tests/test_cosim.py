@@ -59,6 +59,7 @@ def test_the_json_has_the_promised_keys(result: tuple[int, dict, Path]) -> None:
     for dim in found["dims"]:
         assert 0 < dim["utilisation"] <= 1
         assert dim["busy_ns"] > 0
+    check_busy(found)
     assert len(found["layers"]) == 54
     assert found["rtl_cycles"] >= found["rtl_cycles_simulated"] > 0
 
@@ -85,12 +86,21 @@ def run_example(name: str, folder: Path, *options: str) -> dict:
     target = folder / "result.json"
     command = ["cosim", str(ROOT / "examples" / name), "--json", str(target), *options]
     assert main(command) == 0
-    crosscheck = json.loads(target.read_text())["crosscheck"]
+    found = json.loads(target.read_text())
+    crosscheck = found["crosscheck"]
     assert crosscheck["ok"]
     for case in crosscheck["cases"]:
         assert case["data_ok"], case
         assert case["counters_ok"], case
+    check_busy(found)
     return crosscheck
+
+
+def check_busy(found: dict) -> None:
+    """Of the busiest NPU, on both; the parts of a pipeline are not equally busy."""
+    for level, other in zip(found["rtl"].values(), found["tlm"].values(), strict=True):
+        for dim, model in zip(level["dims"], other["dims"], strict=True):
+            assert model["busy_ns"] == pytest.approx(dim["busy_ns"], rel=0.02)
 
 
 def test_a_recommendation_model_exchanges_and_reduces(tmp_path: Path) -> None:
