@@ -24,6 +24,7 @@ from rtl.common.packet import DataType, Operator, TrafficClass
 from rtl.fred.switch import FredSwitch
 from rtl.link.port import LinkPort
 from rtl.link.transmitter import STARVATION_BOUND
+from rtl.link.wire import per_channel
 from sim_top.emission import emit_systemverilog
 from sim_top.emission.companions import constraints, instantiation
 from sim_top.emission.portable import portable
@@ -92,28 +93,28 @@ def _ace(settings: Settings) -> wiring.Component:
 def _fred(settings: Settings) -> wiring.Component:
     names = (
         "ports", "middle_copies", "flit_bytes", "packet_bytes", "adder_depth", "configurations",
-        "control_bytes", "starvation_bound",
+        "starvation_bound",
     )  # fmt: skip
     classes = settings["classes"]
-    if set(classes) == {TrafficClass.CONTROL}:
-        raise ValueError("classes must have one for data at least, not control alone")
-    for name in ("input_depth", "control_depth"):
-        if settings[name] < 1:
-            raise ValueError(
-                f"{name} must be an integer from 1 to {_LARGEST}, not {settings[name]!r}"
-            )
-    depths = {"input_depth": "control_depth", "output_credits": "control_credits"}
+    control = TrafficClass.CONTROL in classes
+    depths: dict[str, int | tuple[int, ...]] = {}
+    for name, of_control in (
+        ("input_depth", "control_depth"),
+        ("output_credits", "control_credits"),
+    ):
+        depths[name] = settings[name]
+        if control:
+            # By the names that they have here; what else is wrong with them, the switch says.
+            each = [per_channel(key, settings[key], 1) for key in (name, of_control)]
+            depths[name] = each[0] * (len(classes) - 1) + each[1]
     return FredSwitch(
         data_types=frozenset(settings["data_types"]),
         operators=frozenset(settings["operators"]),
         rate=Fraction(1),
         classes=classes or None,
+        control_bytes=settings["control_bytes"] if control else None,
         **{name: settings[name] for name in names},
-        **{
-            name: tuple(settings[control if c == TrafficClass.CONTROL else name] for c in classes)
-            or settings[name]
-            for name, control in depths.items()
-        },
+        **depths,
     )
 
 

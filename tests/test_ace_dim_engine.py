@@ -1,6 +1,7 @@
 """Dim engines, and their parts."""
 
 import re
+from dataclasses import replace
 
 import pytest
 from amaranth.lib.wiring import In, Out
@@ -13,6 +14,7 @@ from rtl.ace.tx_unit import TxUnit
 from rtl.common.packet import DataType, Operator
 from sim_top.simulator import simulate
 from sw_model.endpoint.timing import ACE_TIMING
+from testbenches.ace_guarded_ports import GuardedPorts
 
 TX = {
     "flit_bytes": 16,
@@ -63,6 +65,17 @@ def test_nothing_passes_an_all_gather():
         DimEngine(parameters=_parameters(2, False), dim=0),
         testbench="testbenches.tb_ace_gather",
         parameters=parameters,
+    )
+
+
+def test_ops_that_contradict_their_ports():
+    """A dim of two ports behind the guard of its records: none hangs, and none ends too early."""
+    dims = (DimParameters(grants=True, ports=2),)
+    parameters = replace(_parameters(2), dims=dims)
+    simulate(
+        GuardedPorts(parameters=parameters),
+        testbench="testbenches.tb_ace_guarded_ports",
+        parameters={"ports": 2},
     )
 
 

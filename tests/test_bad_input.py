@@ -425,11 +425,12 @@ def test_a_document_that_is_nested_too_deeply(refuse) -> None:
         ),
         (
             "input_depth=0",
-            "fred cannot be built: input_depth must be an integer from 1 to 1048576, not 0",
+            "fred cannot be built: input_depth must be a positive integer, not 0",
         ),
         (
             "classes=control",
-            "fred cannot be built: classes must have one for data at least, not control alone",
+            "fred cannot be built: classes must be traffic classes in falling priority, one for "
+            "data at least, not control",
         ),
         ("middle_copies=65", "fred cannot be built: middle_copies must be at most 64, not 65"),
         ("input_depth=99999999", "input_depth must be at most 1048576, not '99999999'"),

@@ -9,9 +9,10 @@ from pathlib import Path
 import pytest
 import yaml
 
+from rtl.common.packet import TrafficClass
 from sim_top.emission.companions import Port, constraints, instantiation, ports_of
 from sim_top.emission.portable import portable
-from sim_top.emit import LINT, emit
+from sim_top.emit import LINT, TOPS, emit
 from sim_top.simulator.toolchain import run_tool, verilator_command
 from sim_top.synth.tools import yosys
 from sw_model.errors import InputError
@@ -48,10 +49,8 @@ def _top(case: str) -> str:
     return case.split(",")[0]
 
 
-@pytest.mark.parametrize("case", _PARAMETERS)
-def test_verilator_lint(exported, case):
+def _lint(top: str, folder: Path) -> None:
     command, environment = verilator_command()
-    top = _top(case)
     said = run_tool(
         [
             *command,
@@ -62,10 +61,22 @@ def test_verilator_lint(exported, case):
             "--top",
             f"{top}_example",
         ],
-        directory=exported(case),
+        directory=folder,
         environment=environment,
     )
     assert "%" not in said
+
+
+@pytest.mark.full
+def test_verilator_lint_of_the_paper_engine(tmp_path):
+    """Ports of 128 bytes and 4 MiB of SRAM; with the wrapper 11 MB of text."""
+    emit("ace", tmp_path, preset="paper", settings={})
+    _lint("ace", tmp_path)
+
+
+@pytest.mark.parametrize("case", _PARAMETERS)
+def test_verilator_lint(exported, case):
+    _lint(_top(case), exported(case))
 
 
 @pytest.mark.parametrize("case", _PARAMETERS)
@@ -231,6 +242,24 @@ def test_portable():
     )
 
 
+@pytest.mark.parametrize("classes", [(), (TrafficClass.MP, TrafficClass.DP)])
+@pytest.mark.parametrize(
+    "change", [{"flit_bytes": 1024}, {"control_bytes": 24}, {"control_depth": 0}]
+)
+def test_a_switch_without_control_has_nothing_of_it_to_refuse(change, classes):
+    fred = TOPS["fred"]
+    switch = fred.build(dict(fred.presets["sim"]) | {"classes": classes} | change)
+    assert not switch.has_control
+    assert switch.control_bytes == switch.packet_bytes
+
+
+def test_what_a_switch_has_for_control():
+    fred = TOPS["fred"]
+    switch = fred.build(dict(fred.presets["paper"]))
+    assert (switch.input_depth, switch.output_credits) == ((384, 384, 384, 32),) * 2
+    assert switch.control_bytes == 512
+
+
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
@@ -245,7 +274,21 @@ def test_portable():
         ),
         (
             {"classes": "control"},
-            "fred cannot be built: classes must have one for data at least, not control alone",
+            "fred cannot be built: classes must be traffic classes in falling priority, one for "
+            "data at least, not control",
+        ),
+        (
+            {"classes": "mp+control", "flit_bytes": "1024"},
+            "fred cannot be built: control_bytes must be a multiple of flit_bytes in 1024..65535, "
+            "not 512",
+        ),
+        (
+            {"classes": "mp+control", "control_depth": "0"},
+            "fred cannot be built: control_depth must be a positive integer, not 0",
+        ),
+        (
+            {"classes": "mp+control", "control_credits": "-1"},
+            "fred cannot be built: control_credits must be a positive integer, not -1",
         ),
         ({"ports": "four"}, "ports must be a whole number, not 'four'"),
         ({"ports": "2000000"}, "ports must be at most 1048576, not '2000000'"),

@@ -65,11 +65,20 @@ def test_signature():
     assert full.control_bytes == 48
 
 
-@pytest.mark.parametrize("classes", [(), (DP, MP), (MP, MP), (CONTROL,), (0, 2), "mp"])
-def test_wrong_classes(classes):
+@pytest.mark.parametrize(
+    ("classes", "named"),
+    [
+        ((), "()"),
+        ((DP, MP), "dp+mp"),
+        ((MP, MP), "mp+mp"),
+        ((CONTROL,), "control"),
+        ((0, 2), "(0, 2)"),
+        ("mp", "'mp'"),
+    ],
+)
+def test_wrong_classes(classes, named):
     text = (
-        "classes must be traffic classes in falling priority, one for data at least, "
-        f"not {classes!r}"
+        f"classes must be traffic classes in falling priority, one for data at least, not {named}"
     )
     with pytest.raises(ValueError, match=f"^{re.escape(text)}$"):
         check_classes(classes)
@@ -89,7 +98,7 @@ def test_wrong_classes(classes):
         ),
         (
             {"input_depth": (1, 2)},
-            "depth must be 3 positive integers, one per channel, not (1, 2)",
+            "input_depth must be 3 positive integers, one per channel, not (1, 2)",
         ),
         (
             {"control_bytes": 24},

@@ -75,7 +75,7 @@ def test_signature():
             "packet_bytes must be a multiple of flit_bytes in 16..65535, not 72",
         ),
         ({"output_credits": 4}, "output_credits must be at least the 5 flits of a packet, not 4"),
-        ({"input_depth": 0}, "depth must be a positive integer, not 0"),
+        ({"input_depth": 0}, "input_depth must be a positive integer, not 0"),
         (
             {"rate": Fraction(3, 2)},
             "rate must be a Fraction above 0 and at most 1, not Fraction(3, 2)",

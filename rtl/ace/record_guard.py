@@ -32,7 +32,8 @@ class RecordGuard(wiring.Component):
     BEGIN is taken here: what is wrong with the collective as a whole is its status from the start.
     A LOAD or STORE outside the regions goes on with length zero, so that its buffer is passed on
     all the same; a step beyond the program memory is dropped; an op that the engine cannot do goes
-    on. Each marks its collective.
+    on, and one whose ports have other send steps than it says goes on with theirs. Each marks its
+    collective.
 
     Parameters
     ----------
@@ -189,13 +190,29 @@ class RecordGuard(wiring.Component):
             for side in ("tx", "rx")
         ]
         beyond += [record[f"{side}_address"] >= p.sram_flits for side in ("source", "destination")]
-        with m.If(Cat(beyond).any()):
+        with m.If(Cat(beyond).any() | self._contradicts(m, record)):
             m.d.comb += status.eq(CompletionStatus.PLAN_ERROR)
         with m.If(~_among(record.data_type, p.data_types)):
             m.d.comb += status.eq(CompletionStatus.TYPE_ERROR)
         foreign = self._foreign(record.traffic_class) if self.traffic_class is not None else 0
         with m.If(~_among(record.operator, p.operators) | foreign):
             m.d.comb += status.eq(CompletionStatus.OPERATION_ERROR)
+
+    def _contradicts(self, m, record):
+        """Whether an op on a dim of several ports says another number of send steps than its ports
+        have; that of the ports goes on, so that it ends when they have sent all, and none where
+        they have more than a context can count."""
+        differs = Signal()
+        passed = _view(Op, self.o.payload)
+        for number, dim in enumerate(self.parameters.dims):
+            if dim.ports > 1:
+                counts = [record.port_counts[port] for port in range(dim.ports)]
+                steps = sum(counts)
+                with m.If((record.dim == number) & (steps != record.tx_count)):
+                    m.d.comb += [differs.eq(1), passed.tx_count.eq(steps)]
+                    with m.If(steps >> len(record.tx_count) != 0):
+                        m.d.comb += [passed.tx_count.eq(0), passed.port_counts.eq(0)]
+        return differs
 
     def _foreign(self, traffic_class):
         """Whether it is no class of the lane."""

@@ -45,9 +45,18 @@ def check_classes(classes: object) -> tuple[TrafficClass, ...]:
     ):
         raise ValueError(
             "classes must be traffic classes in falling priority, one for data at least, "
-            f"not {classes!r}"
+            f"not {_named(classes)}"
         )
     return tuple(classes)
+
+
+def _named(classes: object) -> str:
+    """What was given for classes, for a message: their names where they are classes."""
+    if isinstance(classes, Sequence) and classes:
+        names = [c.name.lower() for c in classes if isinstance(c, TrafficClass)]
+        if len(names) == len(classes):
+            return "+".join(names)
+    return repr(classes)
 
 
 class FredSwitch(wiring.Component):
@@ -153,6 +162,7 @@ class FredSwitch(wiring.Component):
                 f"not {output_credits!r}"
             )
         credits = per_channel("output_credits", output_credits, self.channels)
+        depths = per_channel("input_depth", input_depth, self.channels)
         data_credits = credits[: self.data_channels]
         if min(data_credits) < most_flits:
             raise ValueError(
@@ -166,7 +176,7 @@ class FredSwitch(wiring.Component):
             for _ in range(ports)
         ]
         self._receivers = [
-            LinkReceiver(flit_bytes=flit_bytes, depth=input_depth, channels=self.channels)
+            LinkReceiver(flit_bytes=flit_bytes, depth=depths, channels=self.channels)
             for _ in range(ports)
         ]
         self._scheduler = FlowScheduler(
