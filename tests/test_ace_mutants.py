@@ -4,6 +4,7 @@ import pytest
 
 from sim_top.simulator import simulate
 from sim_top.simulator.run import SimulationError
+from tests import test_ace_dim_engine
 from tests.mutants import mutant
 from tests.test_ace_dma import ACE_TIMING, RX, TX
 
@@ -63,3 +64,18 @@ def test_a_fault_of_a_part_is_noticed(module, old, new):
     faulty = getattr(mutant(f"rtl.ace.{module}", old, new), name)
     with pytest.raises(SimulationError):
         simulate(faulty(**built), testbench=f"testbenches.tb_ace_{module}", parameters=told)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        # where a message is read, and where its copy goes
+        ("Mux(fetched.from_destination, from_destination, from_source)", "from_source"),
+        ("buffers.destination_address + fetched.copy_offset", "buffers.destination_address"),
+    ],
+)
+def test_a_wrong_address_of_a_message_is_noticed(monkeypatch, old, new):
+    changed = mutant("rtl.ace.send_steps", old, new)
+    monkeypatch.setattr("rtl.ace.tx_unit.SendSteps", changed.SendSteps)
+    with pytest.raises(SimulationError):
+        test_ace_dim_engine.test_dim_engine(4, True)

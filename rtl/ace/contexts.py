@@ -10,6 +10,7 @@ from rtl.ace.scoreboard import BUFFER_BITS, BufferEvent, BufferQuery
 from rtl.ace.status import DimStatus, WaitCause
 
 __all__ = [
+    "BufferLookup",
     "ContextLookup",
     "ContextRow",
     "Contexts",
@@ -77,6 +78,20 @@ class ContextLookup(wiring.Signature):
         super().__init__({"context": Out(context_bits(contexts)), "row": In(ContextRow)})
 
 
+class BufferLookup(wiring.Signature):
+    """A combinational look-up of where the buffers of a context's op begin, seen from the unit that
+    asks."""
+
+    def __init__(self, *, contexts: int):
+        super().__init__(
+            {
+                "context": Out(context_bits(contexts)),
+                "source_address": In(20),
+                "destination_address": In(20),
+            }
+        )
+
+
 class StartEvent(wiring.Signature):
     """An op starts: its context, number, send program, how many messages it receives, and whether
     its collective has been given up; seen from where it is announced."""
@@ -139,6 +154,8 @@ class Contexts(wiring.Component):
         Also the moment at which the op is granted to the peer that sends to it.
     lookup : In(ContextLookup) × 2 ports
         For the transmitters and the receivers.
+    buffers : In(BufferLookup) × ports
+        For the transmitters.
     sent : In(SentEvent) × ports
     written : In(WrittenEvent) × ports
     query : Out(CollectiveQuery)
@@ -186,6 +203,7 @@ class Contexts(wiring.Component):
                 "release": Out(BufferEvent()),
                 "start": Out(StartEvent(contexts=contexts)),
                 "lookup": In(ContextLookup(contexts=contexts)).array(2 * ports),
+                "buffers": In(BufferLookup(contexts=contexts)).array(ports),
                 "sent": In(SentEvent(contexts=contexts)).array(ports),
                 "written": In(WrittenEvent(contexts=contexts)).array(ports),
                 "query": Out(CollectiveQuery()),
@@ -299,6 +317,13 @@ class Contexts(wiring.Component):
         for lookup in self.lookup:
             port = rows.read_port(domain="comb")
             m.d.comb += [port.addr.eq(lookup.context), lookup.row.eq(port.data)]
+        for lookup in self.buffers:
+            port = rows.read_port(domain="comb")
+            m.d.comb += [
+                port.addr.eq(lookup.context),
+                lookup.source_address.eq(port.data.source_address),
+                lookup.destination_address.eq(port.data.destination_address),
+            ]
 
         # Status.
         oldest, _ = oldest_first(m, self.busy, self.next, name="running")

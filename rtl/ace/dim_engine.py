@@ -188,6 +188,7 @@ class DimEngine(wiring.Component):
             wiring.connect(m, inner, wiring.flipped(self.at(name, port)))
         wiring.connect(m, tx.query, wiring.flipped(self.query[1 + port]))
         wiring.connect(m, contexts.lookup[port], tx.lookup)
+        wiring.connect(m, contexts.buffers[port], tx.buffers)
         wiring.connect(m, contexts.lookup[self.ports + port], rx.lookup)
         wiring.connect(m, tx.read, forward.read)
         wiring.connect(m, tx.reading, forward.reading)

@@ -3,7 +3,7 @@
 from functools import reduce
 from operator import or_
 
-from amaranth.hdl import Module, Signal, unsigned
+from amaranth.hdl import Cat, Module, Signal, unsigned
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -95,7 +95,13 @@ class Scoreboard(wiring.Component):
         )
         index_bits = max(1, (self.buffers - 1).bit_length())
         for name, events, queries, ahead in kinds:
-            counts = Signal(data.ArrayLayout(unsigned(EPOCH_BITS), self.buffers), name=name)
+            # Less what a query adds to its epoch: nothing is left to add between question and
+            # answer, in whose cycle much follows.
+            counts = Signal(
+                data.ArrayLayout(unsigned(EPOCH_BITS), self.buffers),
+                name=name,
+                init=[-ahead % 2**EPOCH_BITS] * self.buffers,
+            )
             raised = Signal(1 << index_bits, name=f"raised_{name}")
             m.d.comb += raised.eq(
                 reduce(or_, (event.valid << event.buffer[:index_bits] for event in events))
@@ -104,9 +110,11 @@ class Scoreboard(wiring.Component):
                 with m.If(raised[number]):
                     m.d.sync += counts[number].eq(counts[number] + 1)
             for query in queries:
-                expected = Signal(EPOCH_BITS)
-                m.d.comb += [
-                    expected.eq(query.epoch + ahead),
-                    query.ok.eq(counts[query.buffer[:index_bits]] == expected),
-                ]
+                # Every buffer is compared while the one asked about is found.
+                m.d.comb += query.ok.eq(
+                    Cat(
+                        (query.buffer[:index_bits] == number) & (counts[number] == query.epoch)
+                        for number in range(self.buffers)
+                    ).any()
+                )
         return m

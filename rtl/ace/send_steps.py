@@ -5,6 +5,7 @@ from amaranth.lib import data, memory, wiring
 from amaranth.lib.wiring import In, Out
 
 from rtl.ace.contexts import (
+    BufferLookup,
     ClosingEvent,
     StartEvent,
     context_bits,
@@ -19,6 +20,16 @@ from rtl.ace.program_write import ProgramWrite
 
 __all__ = ["SendSteps"]
 
+_PLACES = ("from_destination", "offset", "copy_offset")
+"""What of a step tells no more than its addresses do."""
+
+
+def _held_layout(address_bits: int) -> data.StructLayout:
+    """A step of an op that has started: with the SRAM addresses of the first flit that is read and
+    of the first that is copied, in place of :data:`_PLACES`."""
+    kept = {name: shape for name, shape in TxStep.as_shape().members.items() if name not in _PLACES}
+    return data.StructLayout({"address": address_bits, "copy_address": address_bits, **kept})
+
 
 class SendSteps(wiring.Component):
     """Holds the next send step of every context, and chooses one among those that may go: granted,
@@ -27,28 +38,39 @@ class SendSteps(wiring.Component):
 
     Parameters
     ----------
-    contexts, program_steps, grants, ports : as of :class:`rtl.ace.tx_unit.TxUnit`
+    address_bits, contexts, program_steps, grants, ports : as of :class:`rtl.ace.tx_unit.TxUnit`
 
     Members
     -------
-    granted, start, closing, progress, copied, next, program, no_grant, no_data
+    granted, start, closing, buffers, progress, copied, next, program, no_grant, no_data
         As of :class:`rtl.ace.tx_unit.TxUnit`.
     found : Out(1)
         A step may go.
     context, step : Out
-        Its context, and what it is.
+        Its context, and what it is: a :class:`rtl.ace.layouts.TxStep` with ``address`` and
+        ``copy_address`` in the SRAM in place of its offsets.
     take : In(1)
         Its message is taken up.
 
     Notes
     -----
     From ``start`` in cycle t its first step may be found in t + 3, and so from ``take`` to the next
-    step of that context. ``found`` depends on registers and on ``progress`` and ``copied``.
+    step of that context. Its addresses are added up as it comes from the program memory, for the
+    choice takes long. ``found`` depends on registers and on ``progress`` and ``copied``.
     """
 
-    def __init__(self, *, contexts: int, program_steps: int, grants: bool, ports: int = 1):
+    def __init__(
+        self,
+        *,
+        address_bits: int,
+        contexts: int,
+        program_steps: int,
+        grants: bool,
+        ports: int = 1,
+    ):
         check_power_of_two("contexts", contexts)
         check_positive("program_steps", program_steps)
+        self.address_bits = address_bits
         self.contexts = contexts
         self.program_steps = program_steps
         self.grants = grants
@@ -58,13 +80,14 @@ class SendSteps(wiring.Component):
                 "granted": In(1),
                 "start": In(StartEvent(contexts=contexts)),
                 "closing": In(ClosingEvent(contexts=contexts)),
+                "buffers": Out(BufferLookup(contexts=contexts)),
                 "progress": In(progress_layout(contexts, ports)),
                 "copied": In(copied_layout(contexts, ports)),
                 "next": In(context_bits(contexts)),
                 "program": In(ProgramWrite(step=TxStep)),
                 "found": Out(1),
                 "context": Out(context_bits(contexts)),
-                "step": Out(TxStep),
+                "step": Out(_held_layout(address_bits)),
                 "take": In(1),
                 "no_grant": Out(contexts),
                 "no_data": Out(contexts),
@@ -78,7 +101,8 @@ class SendSteps(wiring.Component):
             shape=TxStep, depth=self.program_steps, init=[]
         )
         program_write, program_read = programs.write_port(), programs.read_port()
-        m.submodules.steps = steps = memory.Memory(shape=TxStep, depth=self.contexts, init=[])
+        held_layout = _held_layout(self.address_bits)
+        m.submodules.steps = steps = memory.Memory(shape=held_layout, depth=self.contexts, init=[])
         step_write, step_read = steps.write_port(), steps.read_port(domain="comb")
         m.d.comb += [
             program_write.addr.eq(self.program.index),
@@ -117,9 +141,24 @@ class SendSteps(wiring.Component):
             program_read.addr.eq(counters[fetch_context]),
             program_read.en.eq(fetch),
             step_write.addr.eq(fetching_context),
-            step_write.data.eq(program_read.data),
             step_write.en.eq(fetching),
         ]
+        fetched, buffers = program_read.data, self.buffers
+        from_source = Signal(self.address_bits)
+        from_destination = Signal(self.address_bits)
+        m.d.comb += [
+            buffers.context.eq(fetching_context),
+            # Both, for which of them it is comes from the memory too.
+            from_source.eq(buffers.source_address + fetched.offset),
+            from_destination.eq(buffers.destination_address + fetched.offset),
+            step_write.data.address.eq(
+                Mux(fetched.from_destination, from_destination, from_source)
+            ),
+            step_write.data.copy_address.eq(buffers.destination_address + fetched.copy_offset),
+        ]
+        for name in held_layout.members:
+            if name in TxStep.as_shape().members:
+                m.d.comb += step_write.data[name].eq(fetched[name])
         m.d.sync += fetching.eq(fetch)
         with m.If(fetch):
             m.d.sync += [

@@ -6,6 +6,7 @@ from amaranth.lib.wiring import In, Out
 
 from rtl.ace.collective_table import CollectiveQuery
 from rtl.ace.contexts import (
+    BufferLookup,
     ClosingEvent,
     ContextLookup,
     SentEvent,
@@ -67,6 +68,7 @@ class TxUnit(wiring.Component):
     closing : In(ClosingEvent)
         The last packet of a message has begun to arrive.
     lookup : Out(ContextLookup)
+    buffers : Out(BufferLookup)
     progress : In(array of arrays of Progress)
         Of all ports of the dim; and so ``copied``.
     copied : In(array of arrays of 8 bits)
@@ -127,6 +129,7 @@ class TxUnit(wiring.Component):
                 "start": In(StartEvent(contexts=contexts)),
                 "closing": In(ClosingEvent(contexts=contexts)),
                 "lookup": Out(ContextLookup(contexts=contexts)),
+                "buffers": Out(BufferLookup(contexts=contexts)),
                 "progress": In(progress_layout(contexts, ports)),
                 "copied": In(copied_layout(contexts, ports)),
                 "next": In(context_bits(contexts)),
@@ -146,6 +149,7 @@ class TxUnit(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         m.submodules.steps = steps = SendSteps(
+            address_bits=self.address_bits,
             contexts=self.contexts,
             program_steps=self.program_steps,
             grants=self.grants,
@@ -154,6 +158,7 @@ class TxUnit(wiring.Component):
         wiring.connect(m, wiring.flipped(self.start), steps.start)
         wiring.connect(m, wiring.flipped(self.closing), steps.closing)
         wiring.connect(m, wiring.flipped(self.program), steps.program)
+        wiring.connect(m, steps.buffers, wiring.flipped(self.buffers))
         step = steps.step
         take = Signal()
         m.d.comb += [
@@ -202,12 +207,9 @@ class TxUnit(wiring.Component):
                 header.configuration.eq(step.configuration),
                 header.poisoned.eq(self.query.void),
                 void.eq(self.query.void & self.grants),
-                address.eq(
-                    Mux(step.from_destination, row.destination_address, row.source_address)
-                    + step.offset
-                ),
+                address.eq(step.address),
                 copy.eq(step.copy),
-                copy_address.eq(row.destination_address + step.copy_offset),
+                copy_address.eq(step.copy_address),
                 chase.eq(step.chase & ~step.whole),
                 after.eq(step.after),
                 after_port.eq(step.after_port),
