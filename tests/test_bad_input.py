@@ -331,7 +331,14 @@ def test_long_nodes_of_a_trace() -> None:
         (["run", "e.yaml", "--csv", "afile"], "--csv must be a folder, not the file afile"),
         (["run", "e.yaml", "--csv", "afile/x"], "--csv must be a folder, not afile/x below the f"),
         (["bench", "--history", "."], "--history must name a file, not the folder ."),
-        (["bench", "--history", "afile/x"], "--history must be a folder, not the file afile"),
+        (
+            ["bench", "--history", "afile/x"],
+            "--history must be in a folder, not below the file afile: afile/x\n",
+        ),
+        (
+            ["bench", "--history", "afile/x/y"],
+            "--history must be in a folder, not below the file afile: afile/x/y\n",
+        ),
         (["bench", "--history", ""], "argument --history: must be a path, not ''"),
         (["reproduce", "themis", "--plot", "x.pdf"], "--plot must end in .svg or .png, not 'x.pdf"),
         (["reproduce", "themis", "--plot", "no/x.svg"], "--plot must name a file in an existing "),

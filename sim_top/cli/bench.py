@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 
 from sim_top.cli.frame import Output, write_whole
-from sim_top.cli.targets import check_file, check_folder, target
+from sim_top.cli.targets import check_made_file, target
 from sw_model.errors import InputError
 
 EXAMPLE = "antiphon bench --only fred. --history build/bench.jsonl"
@@ -36,9 +36,8 @@ def run(arguments: argparse.Namespace, output: Output) -> bool:
     ):
         raise InputError(f"--only must begin the name of a benchmark, not {arguments.only!r}")
     history = arguments.history or _HISTORY
-    check_folder("--history", history.parent)
+    check_made_file("--history", history)
     history.parent.mkdir(parents=True, exist_ok=True)
-    check_file("--history", history)
     with output.progress("benchmarks") as progress:
         results = run_benches(arguments.only or "", progress=progress)
 

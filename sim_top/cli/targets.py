@@ -8,7 +8,15 @@ from pathlib import Path
 
 from sw_model.errors import InputError
 
-__all__ = ["check_file", "check_folder", "check_prefix", "check_traces", "prefix", "target"]
+__all__ = [
+    "check_file",
+    "check_folder",
+    "check_made_file",
+    "check_prefix",
+    "check_traces",
+    "prefix",
+    "target",
+]
 
 _MOST_TRACES = 1 << 20
 
@@ -104,9 +112,32 @@ def check_folder(option: str, path: Path) -> None:
         for a file, or a folder below a file.
     """
     try:
-        place = next(p for p in (path, *path.parents) if p.exists() or p.is_symlink())
+        place = _there(path)
     except (OSError, StopIteration):
         raise InputError(f"{option} must be a folder that can be made, not {path}") from None
     if not place.is_dir():
         what = f"the file {path}" if place == path else f"{path} below the file {place}"
         raise InputError(f"{option} must be a folder, not {what}")
+
+
+def check_made_file(option: str, path: Path) -> None:
+    """Refuse a file that could not be written, where its folder is made if it is missing.
+
+    Raises
+    ------
+    InputError
+        for a folder, or a file below another file.
+    """
+    try:
+        place = _there(path.parent)
+    except (OSError, StopIteration):
+        raise InputError(f"{option} must be in a folder that can be made, not {path}") from None
+    if not place.is_dir():
+        raise InputError(f"{option} must be in a folder, not below the file {place}: {path}")
+    if path.parent.is_dir():
+        check_file(option, path)
+
+
+def _there(path: Path) -> Path:
+    """What is there already of a path."""
+    return next(p for p in (path, *path.parents) if p.exists() or p.is_symlink())
