@@ -42,6 +42,7 @@ from sw_model.units import shown
 __all__ = ["LINT", "TOPS", "emit", "written"]
 
 Settings = dict[str, Any]
+Progress = Callable[[float], object]
 
 LINT = [
     "-Wall",
@@ -235,7 +236,13 @@ TOPS: Mapping[str, _Top] = {
 
 
 def emit(
-    top: str, out: Path, *, preset: str, settings: Mapping[str, str], period_ps: int = 5000
+    top: str,
+    out: Path,
+    *,
+    preset: str,
+    settings: Mapping[str, str],
+    period_ps: int = 5000,
+    progress: Progress | None = None,
 ) -> list[Path]:
     """Write ``<top>.sv``, and beside it the constraints of its clock, a wrapper that instantiates
     it, and a FuseSoC core file that names them; for ``ace`` on AXI also a C header of its
@@ -250,6 +257,7 @@ def emit(
     preset : ``sim`` or ``paper``
     settings : parameters to change, as text
     period_ps : of the clock, for the constraints
+    progress : called with the share that is done
 
     Returns
     -------
@@ -262,7 +270,7 @@ def emit(
         for an unknown top, preset or parameter, a value that the component refuses, or a file
         that cannot be written; then none is, and those that were there stay.
     """
-    text, chosen = written(top, preset=preset, settings=settings)
+    text, chosen = written(top, preset=preset, settings=settings, progress=progress)
     files = {
         f"{top}.sv": text,
         f"{top}.sdc": constraints(top, period_ps=period_ps),
@@ -284,7 +292,9 @@ def emit(
     return [out / name for name in files]
 
 
-def written(top: str, *, preset: str, settings: Mapping[str, str]) -> tuple[str, Settings]:
+def written(
+    top: str, *, preset: str, settings: Mapping[str, str], progress: Progress | None = None
+) -> tuple[str, Settings]:
     """The SystemVerilog of a top, and the parameters it was built with. See :func:`emit`."""
     if top not in TOPS:
         raise InputError(f"unknown top {top!r}{nearest(top, TOPS)}")
@@ -301,7 +311,7 @@ def written(top: str, *, preset: str, settings: Mapping[str, str]) -> tuple[str,
         if key in _KINDS:
             shown_value = "+".join(v.name.lower() for v in value) or _SHARED
         header.append(f"//   {key} = {shown_value}")
-    return "\n".join([*header, _built(top, chosen)]), chosen
+    return "\n".join([*header, _built(top, chosen, progress)]), chosen
 
 
 def _number(key: str, text: str) -> int:
@@ -332,19 +342,19 @@ def _names(key: str, text: str) -> tuple[DataType | Operator | TrafficClass, ...
     return tuple(member for name, member in known.items() if name in names)
 
 
-def _text(top: str, settings: Settings) -> str:
+def _text(top: str, settings: Settings, progress: Progress | None) -> str:
     component = TOPS[top].build(settings)
     ports = field_ports(component) if isinstance(component, AceAxi) else None
-    return portable(emit_systemverilog(component, name=top, ports=ports))
+    return portable(emit_systemverilog(component, name=top, ports=ports, progress=progress))
 
 
-def _built(top: str, settings: Settings) -> str:
+def _built(top: str, settings: Settings, progress: Progress | None) -> str:
     """The SystemVerilog. What was built before a part refused its parameters stays unused, of
     course, and nothing is said about that."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UnusedElaboratable)
         try:
-            return _text(top, settings)
+            return _text(top, settings, progress)
         except ValueError as error:
             reason = str(error)
         gc.collect()  # Amaranth warns when the parts go: now, not later

@@ -361,7 +361,8 @@ def test_bench(folder, antiphon, monkeypatch) -> None:
 
 
 def test_emit(folder, antiphon, monkeypatch) -> None:
-    def emit(top, out, *, preset, settings, period_ps):
+    def emit(top, out, *, preset, settings, period_ps, progress):
+        progress(0.5)
         assert (top, out, preset, settings) == ("fred", Path("o"), "paper", {"ports": "8"})
         assert period_ps == 800
         return [out / "fred.sv", out / "fred.core"]

@@ -231,3 +231,11 @@ def test_identity_is_that_of_the_attributes():
     keys = [identity(_Counted(1, extra=signal)) for signal in signals]
     assert keys[0] == keys[1] != keys[2]
     assert identity(_Counted(1, extra=lambda: 1)) is None  # cannot be compared
+
+
+def test_progress_rises_module_by_module():
+    shares: list[float] = []
+    emit_systemverilog(Chain([1, 2, 3]), name="chain", progress=shares.append)
+    assert shares == sorted(shares)
+    assert len(shares) >= 4 + 2  # of three kinds of parts and the chain; RTLIL, SystemVerilog
+    assert 0 < shares[0] < shares[-1] <= 1

@@ -81,13 +81,15 @@ def run(arguments: argparse.Namespace, output: Output) -> bool:
 
     from sim_top.emit import emit
 
-    files = emit(
-        arguments.top,
-        arguments.out,
-        preset=arguments.preset,
-        settings=settings,
-        period_ps=arguments.period_ps,
-    )
+    with output.progress(f"writing {arguments.top}") as progress:
+        files = emit(
+            arguments.top,
+            arguments.out,
+            preset=arguments.preset,
+            settings=settings,
+            period_ps=arguments.period_ps,
+            progress=progress,
+        )
     output.data = {"top": arguments.top, "files": [str(path) for path in files]}
     output.show(*(str(path) for path in files))
     return True

@@ -44,7 +44,12 @@ def run(arguments: argparse.Namespace, output: Output) -> bool:
     from sim_top.synth.report import report
 
     with output.progress(f"synthesis of {arguments.top}") as progress:
-        text, _ = written(arguments.top, preset=arguments.preset, settings=settings)
+        text, _ = written(
+            arguments.top,
+            preset=arguments.preset,
+            settings=settings,
+            progress=lambda share: progress(0.05 * share),
+        )
         progress(0.05)
         try:
             found = synthesise(
