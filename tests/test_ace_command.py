@@ -9,6 +9,7 @@ from rtl.ace.command_unit import CommandUnit
 from rtl.ace.descriptor_fetch import RECORD_BITS, DescriptorFetch
 from rtl.ace.memory_read import MemoryReadArbiter
 from sim_top.simulator import simulate
+from testbenches.ace_covered import Covered
 
 FETCH = {"flit_bytes": 16, "doorbells": 4, "window": 8, "burst": 2}
 
@@ -30,6 +31,18 @@ def test_command_unit(dims):
         testbench="testbenches.tb_ace_command_unit",
         parameters={"dims": dims},
     )
+
+
+@pytest.mark.parametrize(
+    "flits_bits",
+    [
+        20,  # of a LOAD and a STORE
+        36,  # of a BEGIN: 2^40 bytes in flits of 16, more than there is of memory
+    ],
+)
+def test_ranges_of_any_size_against_regions(flits_bits):
+    parameters = {"regions": 2, "flits_bits": flits_bits}
+    simulate(Covered(**parameters), testbench="testbenches.tb_ace_covered", parameters=parameters)
 
 
 def test_memory_read_arbiter():
