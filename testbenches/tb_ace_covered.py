@@ -40,8 +40,8 @@ async def ranges(dut):
         for number in range(count):
             base = generator.choice([0, 1, _END // 2, _END - 1, generator.randrange(_END)])
             limit = generator.choice([base, _END - 1, generator.randrange(base, _END)])
-            use = (1, 0) if number == 0 else (generator.randrange(2), 1)
-            areas.append((base, limit, *use))
+            read, write = (1, 0) if number == 0 else (generator.randrange(2), 1)
+            areas.append((base, limit, read, write))
         restricted = int(turn > 0)
         word = sum(
             encode(Region, dict(zip(("base", "limit", "read", "write"), area, strict=True)))
