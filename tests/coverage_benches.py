@@ -14,9 +14,13 @@ from fractions import Fraction
 from pathlib import Path
 
 from rtl.common.packet import TrafficClass
+from sim_top.cosim.outcome import Job, SingleCollectives
+from sim_top.cosim.run import run_job
+from sim_top.cosim.verify import first_difference
 from sim_top.coverage.report import Bench, write
 from sim_top.crosscheck.matrix import Case, Setting
 from sim_top.crosscheck.run import check_case
+from sim_top.platform.build import platform_model
 from sim_top.simulator import run_cocotb, simulate
 from sw_model.collective.plan import Collective, Operation
 from sw_model.platform import EngineParameters, MemoryParameters, Partition, Platform
@@ -110,7 +114,8 @@ def _engines() -> None:
 
 
 def _platform() -> None:
-    """Three engines around a switch, as in co-simulation: every operation, in the network."""
+    """Three engines around a switch, as in co-simulation: every operation, in the network; then
+    under protection, where data is compared only."""
     platform = Platform.from_topology(
         Topology((Dim(DimKind.FRED, 3, Fraction(15 * 10**9), 24_000),)),
         engine=EngineParameters(partitions=(Partition(8, 256), Partition(8, 512))),
@@ -130,6 +135,12 @@ def _platform() -> None:
     for case in check_case(Case(Setting("coverage", platform, schedule), requests)):
         assert case.data_ok, case
         assert case.counters_ok, case
+    job = Job(
+        platform=platform, schedule=schedule, work=SingleCollectives(requests), protected=True
+    )
+    outcome = run_job(platform_model(platform), job)
+    for number, (issued, results) in enumerate(zip(outcome.issued, outcome.results, strict=True)):
+        assert first_difference(issued, results, seed=job.seed, number=number) is None, issued.plan
 
 
 @dataclass(frozen=True, kw_only=True)

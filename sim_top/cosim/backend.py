@@ -49,13 +49,17 @@ class RtlBackend:
     control : the running simulation
     book : plans
     seed : of the payloads
+    protected : with a BEGIN record in front of every collective
     """
 
-    def __init__(self, control: PlatformControl, book: PlanBook, *, seed: int) -> None:
+    def __init__(
+        self, control: PlatformControl, book: PlanBook, *, seed: int, protected: bool = False
+    ) -> None:
         self.control = control
         self.platform: Platform = book.platform
         self.book = book
         self.seed = seed
+        self.protected = protected
         self.ahead = 0
         self._restless = 0  # cycles in which something may still move after all has ended
         npus = self.platform.topology.npus
@@ -200,6 +204,7 @@ class RtlBackend:
                     collective=number % (1 << 16),
                     source=source.first,
                     result=result.first,
+                    begin=self.protected,
                 )
             )
             for compiler in self._compilers[lane]

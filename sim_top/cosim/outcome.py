@@ -86,6 +86,7 @@ class Job:
     seed : of the payloads
     watchdog : cycles without any movement after which the run is given up
     record : file that takes down the run, so that it can be repeated without Python
+    protected : put a BEGIN record in front of every collective, which the TLM does not count
 
     Raises
     ------
@@ -99,6 +100,7 @@ class Job:
     seed: int = 1
     watchdog: int = 20_000
     record: Path | None = None
+    protected: bool = False
 
     def __post_init__(self) -> None:
         for collective in self.collectives():

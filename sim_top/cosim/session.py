@@ -53,7 +53,7 @@ async def _run(dut: Any, job: Job, progress: Path) -> Outcome:
     )
     control = PlatformControl(dut, platform, flow_tables(platform, book.flows), record=job.record)
     await control.start(watchdog=job.watchdog)
-    backend = RtlBackend(control, book, seed=job.seed)
+    backend = RtlBackend(control, book, seed=job.seed, protected=job.protected)
     training = None
     singles: list[_Single] = []
     started = time.process_time()

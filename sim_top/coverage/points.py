@@ -28,7 +28,7 @@ CLASSES = ("MP", "PP", "DP")
 
 GROUPS = {
     "mode": "modes of the micro-switches, a side idle included, each with flits that obey it",
-    "phase": "what a switch does with a packet, what an engine is asked for",
+    "phase": "what a switch does with a packet, what an engine is asked for under protection",
     "priority": "classes that pass each other, and turns of those that waited long enough",
     "error": "error kinds and refusals of a switch, completion statuses of an engine",
 }
@@ -164,14 +164,9 @@ def _flows(text: str) -> Iterator[_Counted]:
 
 
 def _kinds() -> Iterator[_Counted]:
-    """What engines are asked for under protection, by a BEGIN record; all other operations run
-    without one, on the platform."""
+    """What engines are asked for under protection, by a BEGIN record."""
     place = 4  # the code of the operation stands behind that of the record
-    for kind in (
-        CollectiveKind.ALL_REDUCE,
-        CollectiveKind.REDUCE_SCATTER,
-        CollectiveKind.ALL_GATHER,
-    ):
+    for kind in CollectiveKind:
         yield _Counted(
             point=Point(group="phase", name=f"engine, {kind.name}", module="record_guard"),
             condition=(
