@@ -101,7 +101,7 @@ def test_fred_switch_wakes_in_any_state(power_up):
 @pytest.mark.full
 @pytest.mark.parametrize("data_type", ["FP16", "INT32"])
 def test_ace_ring(data_type):
-    """Two whole engines; memories beside them as for the RTL. The engine is compiled once, apart."""
+    """Two whole engines; memories beside them as for the RTL. The engine is compiled once."""
     found = mapped(ring_model(ranks=2, buffers=4, flits=32), "ace_ring")
     model = replace(found, blocks=("ace_endpoint",), optimise="-O0")
     work = WORK | {"chunk_flits": 32, "chunks": 4, "sources": 4, "destinations": 4}
