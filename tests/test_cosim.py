@@ -109,6 +109,8 @@ def test_a_recommendation_model_exchanges_and_reduces(tmp_path: Path) -> None:
     names = [case["name"] for case in crosscheck["cases"]]
     assert len(names) == 2 * (2 * 10 + 1)
     assert sum("embedding" in name for name in names) == 2 * 2 * 2
+    # Classes that share one lane do not interrupt each other, and nothing is allowed for it.
+    assert not any(case["packet_cycles"] for case in crosscheck["cases"])
 
 
 @pytest.mark.full

@@ -127,16 +127,13 @@ def images(one: Issued) -> list[np.ndarray]:
 
 def test_who_ran_beside_another_class() -> None:
     """At the same time on one rank, be it for a cycle; its own class does not count."""
-
-    def ran(name: str, issued: dict[int, int], ended: dict[int, int]):
-        return Collective(Operation.ALL_REDUCE, 8, dims=(0,), traffic_class=name), issued, ended
-
+    mp, dp = range(2)
     found = beside_others(
         [
-            ran("mp", {0: 5, 1: 0}, {0: 90, 1: 100}),
-            ran("dp", {0: 99, 1: 120}, {0: 200, 1: 180}),
-            ran("mp", {0: 200, 1: 210}, {0: 300, 1: 310}),  # begins when dp has ended
-            ran("mp", {0: 205, 1: 175}, {0: 400, 1: 400}),  # on rank 1, until 180
+            (mp, {0: 5, 1: 0}, {0: 90, 1: 100}),
+            (dp, {0: 99, 1: 120}, {0: 200, 1: 180}),
+            (mp, {0: 200, 1: 210}, {0: 300, 1: 310}),  # begins when dp has ended
+            (mp, {0: 205, 1: 175}, {0: 400, 1: 400}),  # on rank 1, until 180
         ]
     )
     assert found == [False, True, False, True]

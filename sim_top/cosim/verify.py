@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from sim_top.cosim.memory_map import payload
 from sim_top.cosim.outcome import Issued, Outcome
-from sw_model.collective.plan import Collective, CollectivePlan
+from sw_model.collective.plan import CollectivePlan
 from sw_model.collective.replay import replay
 from sw_model.collective.replay_groups import replay_groups
 from sw_model.endpoint.counters import RankCounters, difference
@@ -19,7 +19,13 @@ from sw_model.fred.tree.table import TreeTable
 from sw_model.platform import Platform
 from sw_model.results import CrosscheckCase
 
-__all__ = ["compare", "expected_results", "first_difference"]
+__all__ = [
+    "beside_others",
+    "compare",
+    "counter_differences",
+    "expected_results",
+    "first_difference",
+]
 
 
 def expected_results(
@@ -63,22 +69,20 @@ def first_difference(
     return None
 
 
-def beside_others(
-    ran: Sequence[tuple[Collective, Mapping[int, int], Mapping[int, int]]],
-) -> list[bool]:
-    """Of every collective, whether one of another class ran at the same time on some rank.
+def beside_others(ran: Sequence[tuple[int, Mapping[int, int], Mapping[int, int]]]) -> list[bool]:
+    """Of every collective, whether one of another lane ran at the same time on some rank.
 
     Parameters
     ----------
-    ran : each with the cycles in which the ranks entered and left it
+    ran : the lane of each, and the cycles in which the ranks entered and left it
     """
     ranks = sorted(ran[0][1]) if ran else []
     begin = np.array([[issued[rank] for rank in ranks] for _, issued, _ in ran])
     end = np.array([[ended[rank] for rank in ranks] for _, _, ended in ran])
-    classes = np.array([collective.traffic_class for collective, _, _ in ran])
+    lanes = np.array([lane for lane, _, _ in ran])
     return [
-        bool(np.any((begin < last) & (end > first), axis=1)[classes != name].any())
-        for name, first, last in zip(classes, begin, end, strict=True)
+        bool(np.any((begin < last) & (end > first), axis=1)[lanes != lane].any())
+        for lane, first, last in zip(lanes, begin, end, strict=True)
     ]
 
 
@@ -105,7 +109,10 @@ def compare(
     seed : of the payloads
     """
     whole = counter_differences(outcome.counters, backend.counters())
-    beside = beside_others([(i.plan.collective, i.issued, i.ended) for i in outcome.issued])
+    lane_of, packet = backend.platform.engine.lane_of, _packet_cycles(backend.platform)
+    beside = beside_others(
+        [(lane_of(i.plan.collective.traffic_class), i.issued, i.ended) for i in outcome.issued]
+    )
     cases = []
     for number, (issued, results) in enumerate(zip(outcome.issued, outcome.results, strict=True)):
         entry = backend.entries[number]
@@ -133,7 +140,7 @@ def compare(
                 tlm_cycles=max(entry.ended.values()) - max(entry.issued.values()),
                 notes=(*([wrong] if wrong else []), *differences[:4]),
                 bank_collisions=collisions,
-                packet_cycles=_packet_cycles(backend.platform) if beside[number] else 0,
+                packet_cycles=packet if beside[number] else 0,
             )
         )
     if not outcome.single_counters:
