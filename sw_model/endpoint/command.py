@@ -44,8 +44,8 @@ class CommandUnit:
     """
 
     __slots__ = (
-        "_arrivals", "_asked", "_collective", "_dispatched", "_drained", "_draining", "_end_cycle",
-        "_next", "_pending", "_position", "_records", "_soonest", "_waiting", "_wanting",
+        "_arrivals", "_asked", "_collective", "_dispatched", "_drained", "_end_cycle", "_pending",
+        "_position", "_records", "_soonest", "_wanting",
         "beats", "blocked", "kernel", "port", "timing", "units",
     )  # fmt: skip
 
@@ -68,14 +68,13 @@ class CommandUnit:
         self._collective: Any = None
         self._position = 0
         self._dispatched = -1  # cycle of the last record
-        self._next = 0  # cycle from which the next one may be dispatched
         self._asked = 0  # records wanted so far, those on their way to memory included
         self._wanting = False  # a burst has not been requested yet
-        self._waiting = False  # the next record has not been requested yet
-        self._arrivals: deque[int] = deque()
+        self._arrivals: deque[int] = deque()  # of the next record, and those requested behind it
         self._end_cycle = NEVER
-        self._draining = False  # behind END, until it is known when all that was wanted comes
-        self._drained = 0  # cycle before the one in which a descriptor may begin
+        # Cycle before the one in which a descriptor may begin; NEVER from END until it is known
+        # when all that was wanted comes.
+        self._drained = 0
         self._soonest = 0  # cycle in which the last doorbell's descriptor may begin
 
     def doorbell(self, descriptor: tuple[list[Record], Any]) -> None:
@@ -83,14 +82,13 @@ class CommandUnit:
         the cycle in which the engine takes the doorbell."""
         self._pending.append(descriptor)
         self._soonest = self.kernel.now + self.timing.doorbell
-        if len(self._pending) == 1 and not self._draining:
+        if len(self._pending) == 1 and self._drained < NEVER:
             self.kernel.at(max(self._soonest, self._drained + 1), self._begin)
 
     def _begin(self, _: Any) -> None:
         self._records, self._collective = self._pending[0]
         self._position = self._asked = 0
         self._end_cycle = NEVER
-        self._waiting = True
         self._request(None)
 
     def _request(self, _: Any) -> None:
@@ -106,10 +104,9 @@ class CommandUnit:
         """The burst is requested in this cycle: the next may be wanted."""
         now, ahead = self.kernel.now, self._asked - self._position
         self._wanting = False
+        if not self._arrivals:  # the next record has waited for this
+            self._dispatch_from(arrivals[0])
         self._arrivals += arrivals
-        if self._waiting:
-            self._waiting = False
-            self.kernel.at(max(arrivals[0], self._next), self._dispatch)
         if self._end_cycle < NEVER:
             self._settle(None)
         elif ahead <= _ROOM:
@@ -141,27 +138,26 @@ class CommandUnit:
         arrivals.popleft()
         if self._asked - position == _ROOM and not self._wanting:
             self.kernel.at(now + 2, self._request)
-        # A record takes as many cycles as it has beats.
-        soonest = now + self.beats
         if arrivals:
-            arrival = arrivals[0]
-            self.kernel.at(arrival if arrival > soonest else soonest, self._dispatch)
-        else:
-            self._next = soonest
-            self._waiting = True
+            self._dispatch_from(arrivals[0])
+
+    def _dispatch_from(self, arrival: int) -> None:
+        """The next record comes in cycle ``arrival``. The one before takes as many cycles as it has
+        beats."""
+        soonest = self._dispatched + self.beats
+        self.kernel.at(arrival if arrival > soonest else soonest, self._dispatch)
 
     def _end(self) -> None:
         """END: the next descriptor begins when what was read ahead has come in."""
         self._end_cycle = self.kernel.now
-        self._draining = True
+        self._drained = NEVER
         self._pending.popleft()
         self.kernel.at(self.kernel.now + 1, self._settle)
 
     def _settle(self, _: Any) -> None:
         """Nothing more is wanted: when has all come in?"""
-        if self._wanting or not self._draining:
+        if self._wanting or self._drained < NEVER:
             return
-        self._draining = False
         self._drained = max(self._end_cycle, self._arrivals[-1]) + 2
         self._arrivals.clear()
         if self._pending:
