@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from math import prod
 from typing import Any
 
 import cocotb
@@ -167,12 +168,12 @@ class AxiEngine:
 
 
 class AxiGroup:
-    """A ring of engines on every dim: rank i sends to rank i + 1.
+    """Engines in rings on every dim: coordinate i sends to coordinate i + 1.
 
     Parameters
     ----------
     dut : an :class:`testbenches.ace_axi_ring.AceAxiGroup`
-    ranks, dims : its size
+    sizes : of the dims, the innermost first
     expected : attributes of the memory ports
     seed : of all stalls
     stall : per cent of the turns in which a channel stalls
@@ -183,8 +184,7 @@ class AxiGroup:
         self,
         dut: Any,
         *,
-        ranks: int,
-        dims: int,
+        sizes: Sequence[int],
         expected: Mapping[str, int],
         seed: int,
         stall: int = 0,
@@ -192,10 +192,12 @@ class AxiGroup:
     ) -> None:
         self.dut = dut
         self.clk = dut.clk
+        self.sizes = tuple(sizes)
         self.engines = [
-            AxiEngine(dut, r, dims=dims, expected=expected, links=links) for r in range(ranks)
+            AxiEngine(dut, rank, dims=len(sizes), expected=expected, links=links)
+            for rank in range(prod(sizes))
         ]
-        self.dims = dims if links else 0
+        self.dims = len(sizes) if links else 0
         generator = random.Random(seed)
         if stall:
             for engine in self.engines:
@@ -207,15 +209,21 @@ class AxiGroup:
         self.dut.rst.value = 1
         await ClockCycles(self.clk, 4)
         self.dut.rst.value = 0
-        ranks = len(self.engines)
         for rank, engine in enumerate(self.engines):
             engine.watch()
-            after, before = self.engines[(rank + 1) % ranks], self.engines[rank - 1]
             for dim in range(self.dims):
+                after = self.engines[self.neighbour(rank, dim, 1)]
+                before = self.engines[self.neighbour(rank, dim, -1)]
                 cocotb.start_soon(_carry(engine.sinks[f"{dim}"], after.sources[f"{dim}"]))
                 name = f"grant_{dim}"
                 cocotb.start_soon(_carry(engine.sinks[name], before.sources[name]))
         await ClockCycles(self.clk, 2)
+
+    def neighbour(self, rank: int, dim: int, distance: int) -> int:
+        """The rank so far on in a ring of a dim."""
+        stride, size = prod(self.sizes[:dim]), self.sizes[dim]
+        place = rank // stride % size
+        return rank + ((place + distance) % size - place) * stride
 
 
 async def _carry(sink: AxiStreamSink, source: AxiStreamSource) -> None:

@@ -1,169 +1,19 @@
 """Engines on AXI of which one refuses, fails, is aborted, or is reset in the middle."""
 
-import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 
 import cocotb
-import numpy as np
 from cocotb.triggers import ClockCycles
 from cocotbext.axi import AxiResp
 
 from rtl.ace.layouts import Load, Op, Program, RecordKind, Store
 from rtl.ace.status import CompletionStatus
-from rtl.common.packet import DataType
-from sw_model.fred.configuration import Configuration, Flow
-from sw_model.fred.routing import route
-from sw_model.fred.table import entry_image
-from testbenches import parameters, seed
-from testbenches.ace_axi import MEMORY_BYTES, AxiGroup
-from testbenches.ace_records import FredChunks, RingChunks, descriptor
-from testbenches.ace_ring_values import contributions, results
+from testbenches.ace_axi_collectives import FLIT, HALF, Change, Collectives, changed
 
-_FLIT = 16
-_FLITS = MEMORY_BYTES // _FLIT
-_HALF = _FLITS // 2
-_UNTOUCHED = b"\xa5"
 S = CompletionStatus
 
-Change = Callable[[list[int]], list[int]]
-
-
-def changed(kind: RecordKind, layout, number: int, values: Mapping[str, int]) -> Change:
-    """Put other values into the ``number``-th record of a kind."""
-
-    def change(records: list[int]) -> list[int]:
-        places = [i for i, word in enumerate(records) if word & 15 == kind]
-        word = records[places[number]]
-        for name, value in values.items():
-            field = layout.as_shape()[name]
-            word &= ~(((1 << field.width) - 1) << field.offset)
-            word |= value << field.offset
-        return [*records[: places[number]], word, *records[places[number] + 1 :]]
-
-    return change
-
-
-class _Collectives:
-    """Runs collectives one after another on a group, each with fresh regions and epochs."""
-
-    def __init__(self, dut, **changes):
-        logging.getLogger("cocotb").setLevel(logging.WARNING)
-        p = parameters() | changes
-        self.p = p
-        self.group = AxiGroup(
-            dut,
-            ranks=p["ranks"],
-            dims=1,
-            expected=p["expected"],
-            seed=seed(),
-            stall=p.get("stall", 0),
-            links=not p.get("fred"),
-        )
-        self.dut = dut
-        self.engines = self.group.engines
-        self.generator = np.random.default_rng(seed())
-        self.number = 0
-        self.used = 0
-
-    async def begin(self) -> None:
-        if self.p.get("fred"):
-            everyone = tuple(range(self.p["ranks"]))
-            kind = {"traffic_class": "dp", "data_type": "int32", "operator": "sum"}
-            routed = route(len(everyone), 3, [Flow(everyone, everyone, **kind)])
-            assert isinstance(routed, Configuration)
-            self.dut.entry.value = entry_image(routed)
-            self.dut.write.value = 0
-        await self.group.begin()
-        if self.p.get("fred"):
-            self.dut.write.value = 1
-            await ClockCycles(self.dut.clk, 1)
-            self.dut.write.value = 0
-            await ClockCycles(self.dut.clk, 8)
-        for engine in self.engines:
-            # The upper half of memory is not the engine's.
-            await engine.region(1, 0, _HALF)
-            await engine.write("INTERRUPT_ENABLE", 1)
-
-    def work(self, **changes) -> RingChunks:
-        """The next collective; there is room for four at a time."""
-        p = self.p
-        self.number += 1
-        place = self.number % 4
-        shape = {
-            "operation": p["operation"],
-            "ranks": p["ranks"],
-            "chunk_flits": p["chunk_flits"],
-            "chunks": p["chunks"],
-            "data_type": DataType.INT32,
-            "sources": 4,
-            "destinations": 4,
-            "source": 2048 + 512 * place,
-            "result": 4096 + 512 * place,
-            "collective": 100 + self.number,
-            "first_use": self.used,
-            "begin": {},
-        }
-        work = (FredChunks if p.get("fred") else RingChunks)(**shape | changes)
-        self.used += work.chunks
-        return work
-
-    def place(self, work: RingChunks, others: Mapping[int, tuple[RingChunks, Change]]):
-        """Fill the memories; ``others`` are ranks that do something else than all."""
-        values = contributions(work, self.generator)
-        for rank, engine in enumerate(self.engines):
-            own, change = others.get(rank, (work, list))
-            code = descriptor(change(own.records(rank)))
-            address = self.descriptor(work)
-            assert len(code) <= 256 * _FLIT
-            engine.memory.write(_FLIT * address, code)
-            engine.memory.write(_FLIT * work.source, values[rank].tobytes())
-            engine.memory.write(_FLIT * work.result, _UNTOUCHED * (512 * _FLIT))
-        return values
-
-    def descriptor(self, work: RingChunks) -> int:
-        """Its address."""
-        return 256 * (work.collective % 4)
-
-    async def ring(self, work: RingChunks) -> None:
-        for engine in self.engines:
-            assert await engine.write("DOORBELL", self.descriptor(work)) is AxiResp.OKAY
-
-    async def statuses(self, work: RingChunks) -> list[CompletionStatus]:
-        """Wait until all have completed."""
-        out = []
-        for engine in self.engines:
-            collective, status = await engine.completion()
-            assert collective == work.collective, (engine.rank, collective, status)
-            out.append(status)
-        return out
-
-    def right(self, work: RingChunks, values, ranks=None) -> None:
-        """The results of these ranks."""
-        for rank, expected in enumerate(results(work, values)):
-            if ranks is None or rank in ranks:
-                got = self.engines[rank].memory.read(_FLIT * work.result, expected.nbytes)
-                assert got == expected.tobytes(), f"rank {rank} of collective {work.collective}"
-
-    def untouched(self, work: RingChunks, ranks=None) -> None:
-        for rank, engine in enumerate(self.engines):
-            if ranks is None or rank in ranks:
-                got = engine.memory.read(_FLIT * work.result, 512 * _FLIT)
-                assert got == _UNTOUCHED * len(got), f"rank {rank} of {work.collective}"
-
-    async def good(self) -> None:
-        """A collective that must be right on all ranks."""
-        work = self.work()
-        values = self.place(work, {})
-        await self.ring(work)
-        assert set(await self.statuses(work)) == {S.OK}
-        self.right(work, values)
-
-    def others(self, rank: int) -> list[int]:
-        return [r for r in range(self.p["ranks"]) if r != rank]
-
-
-_FAR = _HALF + 16
+_FAR = HALF + 16
 
 
 def _begin(status: CompletionStatus, **values: int):
@@ -174,8 +24,8 @@ def _begin(status: CompletionStatus, **values: int):
 # whether nothing at all is written.
 _REFUSALS: dict[str, tuple[CompletionStatus, dict[str, int], Change, bool]] = {
     "source outside": _begin(S.ADDRESS_ERROR, source=_FAR),
-    "source across the end": _begin(S.ADDRESS_ERROR, source=_HALF - 1),
-    "source a flit too far": _begin(S.ADDRESS_ERROR, source=_HALF + 1),
+    "source across the end": _begin(S.ADDRESS_ERROR, source=HALF - 1),
+    "source a flit too far": _begin(S.ADDRESS_ERROR, source=HALF + 1),
     "source beyond the space": _begin(S.ADDRESS_ERROR, source=(1 << 32) - 1),
     "result outside": _begin(S.ADDRESS_ERROR, result=_FAR),
     "unknown operation": _begin(S.OPERATION_ERROR, operation=7),
@@ -213,7 +63,7 @@ _REFUSALS: dict[str, tuple[CompletionStatus, dict[str, int], Change, bool]] = {
 async def refusals(dut):
     """One rank refuses: its status there, PEER_ERROR elsewhere, nothing written, and a collective
     that was rung at the same time is right everywhere."""
-    t = _Collectives(dut)
+    t = Collectives(dut)
     await t.begin()
     for number, (name, (status, values, change, nothing)) in enumerate(_REFUSALS.items()):
         if t.p.get("fred") and name == "type of an op":
@@ -240,13 +90,13 @@ async def refusals(dut):
                 assert ended[r] in (S.OK, S.PEER_ERROR), (name, ended)
                 if ended[r] is S.OK:
                     t.right(bad, contributed, [r])
-        outside = t.engines[rank].memory.read(_FLIT * _HALF, _FLIT * _HALF)
+        outside = t.engines[rank].memory.read(FLIT * HALF, FLIT * HALF)
         assert not any(outside), name
         assert set(await t.statuses(good)) == {S.OK}, name
         t.right(good, values_good)
         if values:  # BEGIN was wrong: not a byte was read for it
             read = await t.engines[rank].read("COUNT_MEMORY_READ_BYTES") - read
-            assert read == _FLIT * loaded, (name, read)
+            assert read == FLIT * loaded, (name, read)
     for engine in t.engines:
         assert (await engine.fields("STATUS"))["idle"] == 1
 
@@ -259,7 +109,7 @@ def _failing(engine, side: str, first: int, flits: int) -> Callable[[], None]:
 
     async def access(address, what):
         size = what if side == "read" else len(what)
-        if address < _FLIT * (first + flits) and address + size > _FLIT * first:
+        if address < FLIT * (first + flits) and address + size > FLIT * first:
             raise ValueError("no such memory")
         return await before(address, what)
 
@@ -270,7 +120,7 @@ def _failing(engine, side: str, first: int, flits: int) -> Callable[[], None]:
 @cocotb.test(timeout_time=4000, timeout_unit="us")
 async def memory_errors(dut):
     """Memory answers SLVERR: to a read, to a write, to the fetch of a descriptor."""
-    t = _Collectives(dut)
+    t = Collectives(dut)
     await t.begin()
     ranks = t.p["ranks"]
     for rank in range(ranks):
@@ -313,7 +163,7 @@ async def memory_errors(dut):
             await t.ring(work)
         else:
             for other in t.engines:
-                address = t.descriptor(work) if other is not engine else _FLITS - 256
+                address = t.descriptor(work) if other is not engine else 2 * HALF - 256
                 await other.write("DOORBELL", address)
         assert await engine.completion() == (0, S.DESCRIPTOR_ERROR)
         mend()
@@ -325,7 +175,7 @@ async def memory_errors(dut):
 @cocotb.test(timeout_time=4000, timeout_unit="us")
 async def aborts(dut):
     """The host gives a collective up, in the middle, on one rank or on several."""
-    t = _Collectives(dut)
+    t = Collectives(dut)
     await t.begin()
     ranks = t.p["ranks"]
     seen = set()
@@ -359,8 +209,9 @@ async def aborts(dut):
 async def resets(dut):
     """All engines are reset in the middle of two collectives, at different times, one of them
     twice: bursts end in order, the links come up, and the next collective is right."""
-    t = _Collectives(dut)
+    t = Collectives(dut)
     await t.begin()
+    at_work = bursts = 0
     for _turn in range(t.p["turns"]):
         for _ in range(2):
             work = t.work()
@@ -368,6 +219,9 @@ async def resets(dut):
             await t.ring(work)
         await ClockCycles(dut.clk, int(t.generator.integers(1, 400)))
         order = [int(rank) for rank in t.generator.permutation(t.p["ranks"])]
+        idle = [(await engine.fields("STATUS"))["idle"] for engine in t.engines]
+        at_work += not any(idle)
+        bursts += any(any(engine.monitor.outstanding.values()) for engine in t.engines)
         for rank in [order[-1], *order]:
             engine = t.engines[rank]
             assert await engine.write("CONTROL", 1) is AxiResp.OKAY
@@ -388,7 +242,11 @@ async def resets(dut):
         t.used = 0
         await t.good()
         await t.good()
-        # Whoever is reset alone stops its neighbours, and they say so.
+    # Work was under way when the resets came: on every engine, and bursts on a memory port.
+    assert at_work > 0
+    assert bursts > 0
+    dut._log.warning(f"at work in {at_work} turns of {t.p['turns']}, with bursts in {bursts}")
+    # Whoever is reset alone stops its neighbours, and they say so.
     await t.engines[0].write("CONTROL", 1)
     await ClockCycles(dut.clk, 200)
     for rank in (1, t.p["ranks"] - 1):

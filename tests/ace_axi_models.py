@@ -7,9 +7,11 @@ from rtl.ace.parameters import AceParameters, DimParameters
 from rtl.axi.parameters import AxiParameters
 from sim_top.emission import emit_systemverilog
 from sim_top.emission.ports import field_ports
+from sim_top.platform.parameters import engine_parameters
 from sim_top.simulator import Model
 from testbenches.ace_axi_fred import AceAxiFred
 from testbenches.ace_axi_ring import AceAxiGroup
+from testbenches.ace_axi_torus import PLATFORM
 
 ENGINE = AceParameters(
     flit_bytes=16,
@@ -42,6 +44,13 @@ def fred_model(ranks: int, simulator: str) -> Model:
     dim = DimParameters(grants=False, depth=32)
     group = AceAxiFred(ranks=ranks, parameters=replace(ENGINE, dims=(dim,)), axi=AXI)
     return _model(group, simulator)
+
+
+@cache
+def torus_model(simulator: str) -> Model:
+    """Four engines of two ring dims, side by side."""
+    parameters = replace(engine_parameters(PLATFORM), doorbells=2)
+    return _model(AceAxiGroup(ranks=4, parameters=parameters, axi=AXI), simulator)
 
 
 def _model(group, simulator: str) -> Model:
