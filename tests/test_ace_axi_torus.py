@@ -44,18 +44,21 @@ def test_aborts(testcase):
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("scheduler", ["baseline", "themis"])
-@pytest.mark.parametrize("operation", ["ALL_REDUCE", "REDUCE_SCATTER"])
+@pytest.mark.parametrize(
+    ("operation", "scheduler"),
+    [("ALL_REDUCE", "baseline"), ("ALL_REDUCE", "themis"), ("REDUCE_SCATTER", "themis")],
+)
 @pytest.mark.parametrize("testcase", ["refusals", "aborts_before_data", "aborts"])
 def test_under_stalls(testcase, operation, scheduler):
-    for seed, stall in ((1, 20), (2, 30), (3, 50)):
+    """Every rank gives up in turn, over both dims and over each alone."""
+    for seed, stall in ((1, 20), (2, 50)):
         run(
             testcase,
             operation,
             scheduler=scheduler,
             seed=seed,
             stall=stall,
-            turns=15,
+            turns=12,
             latest=1000,
             few=False,
         )
