@@ -11,7 +11,7 @@ from sim_top.platform.parameters import engine_parameters
 from sim_top.simulator import Model
 from testbenches.ace_axi_fred import AceAxiFred
 from testbenches.ace_axi_ring import AceAxiGroup
-from testbenches.ace_axi_torus import PLATFORM
+from testbenches.ace_axi_recovery import PLATFORM
 
 ENGINE = AceParameters(
     flit_bytes=16,

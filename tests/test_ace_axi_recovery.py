@@ -10,7 +10,7 @@ from tests.ace_axi_models import EXPECTED, torus_model
 def run(testcase: str, operation: str, *, scheduler="baseline", seed=1, stall=0, **work):
     run_cocotb(
         torus_model("verilator"),
-        module="testbenches.tb_ace_axi_torus",
+        module="testbenches.tb_ace_axi_recovery",
         testcase=testcase,
         seed=seed,
         parameters={

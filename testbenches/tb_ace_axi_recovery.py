@@ -11,7 +11,7 @@ from cocotb.triggers import ClockCycles, Event
 from rtl.ace.layouts import Begin, RecordKind
 from rtl.ace.status import CompletionStatus
 from testbenches.ace_axi_collectives import FLIT, HALF, changed
-from testbenches.ace_axi_torus import PlannedWork, TorusCollectives
+from testbenches.ace_axi_recovery import PlannedWork, TorusCollectives
 
 S = CompletionStatus
 
