@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
+from math import prod
 from typing import Any, Protocol
 
 import numpy as np
@@ -79,9 +80,12 @@ class Collectives:
         logging.getLogger("cocotb").setLevel(logging.WARNING)
         p = parameters() | changes
         self.p = p
+        sizes = sizes or [p["ranks"]]
         self.group = AxiGroup(
             dut,
-            sizes=sizes or [p["ranks"]],
+            ranks=prod(sizes),
+            dims=len(sizes),
+            sizes=sizes,
             expected=p["expected"],
             seed=seed(),
             stall=p.get("stall", 0),

@@ -4,12 +4,12 @@ and recovery*)."""
 import pytest
 
 from sim_top.simulator import run_cocotb
-from tests.ace_axi_models import EXPECTED, torus_model
+from tests.ace_axi_models import EXPECTED, recovery_model
 
 
 def run(testcase: str, operation: str, *, scheduler="baseline", seed=1, stall=0, **work):
     run_cocotb(
-        torus_model("verilator"),
+        recovery_model("verilator"),
         module="testbenches.tb_ace_axi_recovery",
         testcase=testcase,
         seed=seed,

@@ -318,7 +318,9 @@ def _check_links(steps: RankSteps, phase: Phase, dim: Dim, coordinate: int, wher
     """Refuse messages that the algorithm does not send, or that no link of the dim takes."""
     names = {DimKind.RING: "ring", DimKind.FRED: "FRED switch"}
     kind = names.get(dim.kind, f"{dim.kind.value} dim")
-    ways = {Algorithm.RING: (1,), Algorithm.BIDIRECTIONAL_RING: (1, -1)}.get(phase.algorithm)
+    ways: tuple[int, ...] | None = None
+    if phase.algorithm in (Algorithm.RING, Algorithm.BIDIRECTIONAL_RING):
+        ways = (1,) if phase.algorithm is Algorithm.RING else (1, -1)
     in_network = phase.algorithm is Algorithm.IN_NETWORK
     if ways and dim.kind is not DimKind.RING:
         kind = f"{phase.algorithm.value} on a {kind}"

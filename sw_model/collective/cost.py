@@ -27,9 +27,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
+from typing import overload
 
-from sw_model.collective.plan import Algorithm, Operation
+from sw_model.collective.plan import Algorithm, AnyAlgorithm, Operation
 from sw_model.collective.traffic import phase_traffic
+from sw_model.collective.written import WrittenAlgorithm
 from sw_model.errors import InputError, nearest
 from sw_model.topology import Dim, DimKind, mesh_has_cycle, mesh_shape
 
@@ -84,13 +86,24 @@ class PhaseCost:
         return max(self.sent, self.received) / self.share
 
 
-def algorithm_of(dim: Dim, operation: Operation, wanted: Algorithm | None = None) -> Algorithm:
+@overload
+def algorithm_of(dim: Dim, operation: Operation, wanted: Algorithm | None = None) -> Algorithm: ...
+
+
+@overload
+def algorithm_of(dim: Dim, operation: Operation, wanted: WrittenAlgorithm) -> AnyAlgorithm: ...
+
+
+def algorithm_of(
+    dim: Dim, operation: Operation, wanted: AnyAlgorithm | None = None
+) -> AnyAlgorithm:
     """The algorithm of a collective on a dim: ``wanted``, or the best of its kind.
 
     An all-to-all reduces nothing and has no halving: on a Switch or Fred dim it is direct, also
     where another algorithm was wanted for it. Halving-doubling is for powers of two; a Switch of
     another size is direct. A send has nothing to choose: it goes along the ring, or directly.
-    Broadcast and reduce on a FullyConnected or a Switch dim are direct unless told otherwise.
+    Broadcast and reduce on a FullyConnected or a Switch dim are direct unless told otherwise. A
+    written algorithm is for FullyConnected dims of its size; what it has no moves for is direct.
 
     Raises
     ------
@@ -99,6 +112,13 @@ def algorithm_of(dim: Dim, operation: Operation, wanted: Algorithm | None = None
     """
     power_of_two = dim.size & (dim.size - 1) == 0
     known = ALGORITHMS[dim.kind]
+    if isinstance(wanted, WrittenAlgorithm):
+        if (dim.kind, dim.size) != (DimKind.FULLY_CONNECTED, wanted.size):
+            raise InputError(
+                f"{wanted.value} must be on a FullyConnected dim of {wanted.size} NPUs, "
+                f"not on a {dim.kind.value} one of {dim.size}"
+            )
+        return wanted if operation.reorders else Algorithm.DIRECT
     if wanted is not None and wanted not in known:
         names = ", ".join(a.value for a in known)
         raise InputError(f"a {dim.kind.value} dim runs {names}, not {wanted.value!r}")
@@ -186,7 +206,7 @@ def check_tree(
 
 @lru_cache(maxsize=65536)
 def phase_cost(
-    dim: Dim, operation: Operation, algorithm: Algorithm, payload: Fraction | int
+    dim: Dim, operation: Operation, algorithm: AnyAlgorithm, payload: Fraction | int
 ) -> PhaseCost:
     """Cost of ``operation`` on ``dim``.
 
@@ -224,11 +244,16 @@ def phase_cost(
 
 
 def _link_share(
-    operation: Operation, algorithm: Algorithm, size: int, per_byte: Fraction
+    operation: Operation, algorithm: AnyAlgorithm, size: int, per_byte: Fraction
 ) -> Fraction:
     """Of a FullyConnected NPU's bandwidth, by any algorithm but direct messages."""
     links = Fraction(1)
-    if algorithm is Algorithm.BIDIRECTIONAL_RING and size > 2:
+    if isinstance(algorithm, WrittenAlgorithm):
+        # Shards of its busiest NPU over those of the busiest links, round by round.
+        links = Fraction(max(algorithm.most_sent, size - 1), algorithm.link_shards)
+        if operation is Operation.ALL_REDUCE:
+            links = Fraction(algorithm.most_sent + size - 1, 2 * algorithm.link_shards)
+    elif algorithm is Algorithm.BIDIRECTIONAL_RING and size > 2:
         links = Fraction(2)
     elif algorithm is Algorithm.DOUBLE_BINARY_TREE:
         # Its bytes over those of its busiest link.
@@ -237,7 +262,9 @@ def _link_share(
     return links / (size - 1)
 
 
-def _mesh_cost(dim: Dim, operation: Operation, algorithm: Algorithm, flat: PhaseCost) -> PhaseCost:
+def _mesh_cost(
+    dim: Dim, operation: Operation, algorithm: AnyAlgorithm, flat: PhaseCost
+) -> PhaseCost:
     """On a mesh; ``flat`` is what it would cost where everybody reaches everybody."""
     rows, columns = mesh_shape(dim.size)
     if algorithm is not Algorithm.DIRECT:

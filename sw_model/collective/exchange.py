@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from sw_model.collective.plan import Algorithm, RankSteps, ReceiveStep, SendStep
+from sw_model.collective.plan import Algorithm, AnyAlgorithm, RankSteps, ReceiveStep, SendStep
 
 __all__ = ["ExchangePiece", "exchange_steps", "passing_shards"]
 
@@ -31,15 +31,17 @@ class ExchangePiece:
 Pieces = Sequence[Sequence[Sequence[ExchangePiece]]]
 
 
-def passing_shards(algorithm: Algorithm, size: int) -> int:
+def passing_shards(algorithm: AnyAlgorithm, size: int) -> int:
     """Shards of other coordinates that pass through one: the room that they need behind the end of
     its buffer, in shards; with both ways round no more than that."""
-    far = {Algorithm.RING: size - 1, Algorithm.BIDIRECTIONAL_RING: size // 2}.get(algorithm, 1)
-    ways = 2 if algorithm is Algorithm.BIDIRECTIONAL_RING else 1
+    if algorithm is Algorithm.BIDIRECTIONAL_RING:
+        ways, far = 2, size // 2
+    else:
+        ways, far = 1, size - 1 if algorithm is Algorithm.RING else 1
     return ways * far * (far - 1) // 2
 
 
-def exchange_steps(algorithm: Algorithm, pieces: Pieces) -> tuple[RankSteps, ...]:
+def exchange_steps(algorithm: AnyAlgorithm, pieces: Pieces) -> tuple[RankSteps, ...]:
     """Steps of every coordinate.
 
     Raises
@@ -80,7 +82,7 @@ class _Path:
     held: tuple[int, int | None] | None = None  # offset in the destination there, receive step
 
 
-def _ring_paths(algorithm: Algorithm, pieces: Pieces) -> list[tuple[int, list[_Path]]]:
+def _ring_paths(algorithm: AnyAlgorithm, pieces: Pieces) -> list[tuple[int, list[_Path]]]:
     """For each way round, what goes that way."""
     size = len(pieces)
     forward: list[_Path] = []

@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
-from sw_model.collective.plan import Algorithm, Operation, Phase
+from sw_model.collective.plan import Algorithm, AnyAlgorithm, Operation, Phase
 from sw_model.errors import InputError
 from sw_model.topology import Topology
 
@@ -46,7 +46,7 @@ NO_TRAFFIC = MemoryTraffic(Fraction(0), Fraction(0))
 
 
 def baseline_phase(
-    operation: Operation, algorithm: Algorithm, size: int, payload: Fraction | int
+    operation: Operation, algorithm: AnyAlgorithm, size: int, payload: Fraction | int
 ) -> MemoryTraffic:
     """One phase without an engine.
 
@@ -63,11 +63,15 @@ def baseline_phase(
     Raises
     ------
     InputError
-        for rooted operations by halving-doubling, which are not counted.
+        for rooted operations by halving-doubling, and written algorithms, which are not counted.
     """
     whole = Fraction(payload)
     if size == 1:
         return MemoryTraffic(Fraction(0), Fraction(0))
+    if not isinstance(algorithm, Algorithm):
+        raise InputError(
+            f"the memory traffic of {algorithm.value} is not counted: the endpoint must be ideal"
+        )
     if operation.rooted:
         return _rooted(operation, algorithm, whole)
     shard = whole / size

@@ -16,6 +16,7 @@ import enum
 from dataclasses import dataclass, field
 from math import prod
 
+from sw_model.collective.written import WrittenAlgorithm
 from sw_model.topology import Topology
 
 __all__ = [
@@ -23,6 +24,7 @@ __all__ = [
     "OPERATORS",
     "SYMMETRIC",
     "Algorithm",
+    "AnyAlgorithm",
     "BufferUse",
     "ChunkPlan",
     "Collective",
@@ -84,6 +86,10 @@ class Algorithm(enum.Enum):
     HALVING_DOUBLING = "halving-doubling"
     DOUBLE_BINARY_TREE = "double-binary-tree"
     IN_NETWORK = "in-network"
+
+
+#: One that is built in, or one that is written down by its moves.
+AnyAlgorithm = Algorithm | WrittenAlgorithm
 
 
 @dataclass(frozen=True)
@@ -179,7 +185,7 @@ class Phase:
 
     operation: Operation
     dim: int
-    algorithm: Algorithm
+    algorithm: AnyAlgorithm
 
 
 @dataclass(frozen=True)

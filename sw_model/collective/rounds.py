@@ -17,6 +17,7 @@ trees a reduce and a broadcast. All-to-alls are in `sw_model.collective.exchange
 * *Double binary tree* (Sanders, Speck and Traff, *Two-tree algorithms for full bandwidth
   broadcast, reduction and scan*, 2009): the root stands above two binary trees of the others, in
   each of which half of the payload goes. Who has children in one has none in the other.
+* Others by their own moves (`sw_model.collective.written`), all-gathers only.
 """
 
 from __future__ import annotations
@@ -25,7 +26,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from sw_model.collective.plan import Algorithm, Operation
+from sw_model.collective.plan import Algorithm, AnyAlgorithm, Operation
+from sw_model.collective.written import WrittenAlgorithm
 
 __all__ = ["Move", "Rounds", "broadcast_rounds", "gather_rounds", "rounds_of", "tree_parents"]
 
@@ -52,7 +54,7 @@ Rounds = list[list[Move]]
 
 def rounds_of(
     operation: Operation,
-    algorithm: Algorithm,
+    algorithm: AnyAlgorithm,
     bounds: Sequence[int],
     root: int = 0,
     target: int | None = None,
@@ -103,7 +105,7 @@ def _backwards(rounds: Rounds) -> Rounds:
     return [[move.reversed() for move in reversed(moves)] for moves in reversed(rounds)]
 
 
-def _reduce(algorithm: Algorithm, size: int, whole: int, root: int) -> Rounds:
+def _reduce(algorithm: AnyAlgorithm, size: int, whole: int, root: int) -> Rounds:
     """A broadcast backwards. That of a ring is turned over first, so that it still goes forward."""
     if algorithm is not Algorithm.RING:
         return _backwards(broadcast_rounds(algorithm, size, whole, root))
@@ -114,7 +116,7 @@ def _reduce(algorithm: Algorithm, size: int, whole: int, root: int) -> Rounds:
     ]
 
 
-def gather_rounds(algorithm: Algorithm, bounds: Sequence[int]) -> Rounds:
+def gather_rounds(algorithm: AnyAlgorithm, bounds: Sequence[int]) -> Rounds:
     """An all-gather of the shards.
 
     Raises
@@ -146,6 +148,8 @@ def gather_rounds(algorithm: Algorithm, bounds: Sequence[int]) -> Rounds:
                 [shard(i, i ^ block, i // block * block, block) for i in everyone]
                 for block in _blocks(size)
             ]
+        case WrittenAlgorithm():
+            return [[shard(*move) for move in moves] for moves in algorithm.gather]
     raise ValueError(f"{algorithm.value} has no all-gather")
 
 
@@ -171,7 +175,7 @@ def _blocks(size: int) -> list[int]:
     return [1 << k for k in range(size.bit_length() - 1)]
 
 
-def broadcast_rounds(algorithm: Algorithm, size: int, whole: int, root: int) -> Rounds:
+def broadcast_rounds(algorithm: AnyAlgorithm, size: int, whole: int, root: int) -> Rounds:
     """A broadcast of ``[0, whole)`` from coordinate ``root``."""
 
     def named(rounds: Rounds) -> Rounds:

@@ -11,7 +11,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import lru_cache
 
-from sw_model.collective.plan import Algorithm, Operation, RankSteps, ReceiveStep, SendStep
+from sw_model.collective.plan import (
+    Algorithm,
+    AnyAlgorithm,
+    Operation,
+    RankSteps,
+    ReceiveStep,
+    SendStep,
+)
 from sw_model.collective.rounds import Move, rounds_of
 
 __all__ = ["Ranges", "group_steps"]
@@ -45,7 +52,7 @@ class Ranges:
 @lru_cache(maxsize=1024)
 def group_steps(
     operation: Operation,
-    algorithm: Algorithm,
+    algorithm: AnyAlgorithm,
     bounds: tuple[int, ...],
     root: int = 0,
     target: int | None = None,
@@ -67,7 +74,7 @@ def group_steps(
 
 def _finishing(
     operation: Operation,
-    algorithm: Algorithm,
+    algorithm: AnyAlgorithm,
     bounds: Sequence[int],
     moves: Sequence[Move],
     root: int,

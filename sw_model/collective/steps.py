@@ -11,7 +11,14 @@ from collections.abc import Sequence
 from sw_model.collective.exchange import exchange_steps
 from sw_model.collective.geometry import Geometry
 from sw_model.collective.in_network import in_network_steps
-from sw_model.collective.plan import Algorithm, CollectivePlan, Operation, Piece, RankSteps
+from sw_model.collective.plan import (
+    Algorithm,
+    AnyAlgorithm,
+    CollectivePlan,
+    Operation,
+    Piece,
+    RankSteps,
+)
 from sw_model.collective.ring import ring_steps
 from sw_model.collective.scripted import group_steps
 
@@ -85,7 +92,7 @@ def rank_steps(plan: CollectivePlan, chunk: int, phase: int, rank: int) -> RankS
 
 def _steps(
     operation: Operation,
-    algorithm: Algorithm,
+    algorithm: AnyAlgorithm,
     coordinate: int,
     bounds: Sequence[int],
     root: int,

@@ -17,7 +17,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 
-from sw_model.collective.plan import Algorithm, Operation
+from sw_model.collective.plan import Algorithm, AnyAlgorithm, Operation
+from sw_model.collective.written import WrittenAlgorithm
 from sw_model.topology import DimKind
 
 __all__ = ["Traffic", "default_algorithm", "phase_traffic"]
@@ -59,7 +60,7 @@ def default_algorithm(kind: DimKind) -> Algorithm:
 
 @lru_cache(maxsize=65536)
 def phase_traffic(
-    operation: Operation, algorithm: Algorithm, size: int, payload: Fraction | int
+    operation: Operation, algorithm: AnyAlgorithm, size: int, payload: Fraction | int
 ) -> Traffic:
     """Traffic of ``operation`` on a dim of ``size`` NPUs.
 
@@ -89,6 +90,8 @@ def phase_traffic(
         return Traffic(whole, whole, size - 1 if algorithm is Algorithm.RING else 1)
     others = whole - shard
     match algorithm:
+        case WrittenAlgorithm():
+            return _written(operation, algorithm, shard)
         case Algorithm.DIRECT:
             steps = 1
         case Algorithm.DOUBLE_BINARY_TREE if operation is not Operation.ALL_REDUCE:
@@ -107,7 +110,21 @@ def phase_traffic(
     return Traffic(others, others, steps)
 
 
-def _rooted(operation: Operation, algorithm: Algorithm, size: int, whole: Fraction) -> Traffic:
+def _written(operation: Operation, algorithm: WrittenAlgorithm, shard: Fraction) -> Traffic:
+    """By moves of shards: what the busiest NPU of an all-gather sends it receives in a
+    reduce-scatter."""
+    most, others, steps = algorithm.most_sent, algorithm.size - 1, len(algorithm.gather)
+    match operation:
+        case Operation.ALL_GATHER:
+            return Traffic(most * shard, others * shard, steps)
+        case Operation.REDUCE_SCATTER:
+            return Traffic(others * shard, most * shard, steps)
+        case Operation.ALL_REDUCE:
+            return Traffic((most + others) * shard, (most + others) * shard, 2 * steps)
+    raise ValueError(f"{algorithm.value} has no {operation.value}")
+
+
+def _rooted(operation: Operation, algorithm: AnyAlgorithm, size: int, whole: Fraction) -> Traffic:
     """A broadcast, or a reduce, which is one backwards."""
     match algorithm:
         case Algorithm.DIRECT:

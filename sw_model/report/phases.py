@@ -9,7 +9,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from sw_model.collective.cost import ALGORITHMS, PhaseCost, algorithm_of, phase_cost
-from sw_model.collective.plan import Algorithm, Collective, Operation, Phase
+from sw_model.collective.plan import Algorithm, AnyAlgorithm, Collective, Operation, Phase
 from sw_model.errors import InputError
 from sw_model.schedule.baseline import baseline_phases
 from sw_model.schedule.outcome import order_name
@@ -136,7 +136,7 @@ def _reasons(lines: Sequence[PhaseLine], topology: Topology) -> list[str]:
     return out
 
 
-def _reason(fast: PhaseLine, slow: PhaseLine, dim: Dim, used: Algorithm) -> str:
+def _reason(fast: PhaseLine, slow: PhaseLine, dim: Dim, used: AnyAlgorithm) -> str:
     a, b = fast.phase.algorithm.value, slow.phase.algorithm.value
     place = (
         f"dim {fast.phase.dim + 1} ({dim.kind.value} of {dim.size}, {used.value} is used), "

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
-from sw_model.collective.plan import Algorithm, Operation, Phase
+from sw_model.collective.plan import AnyAlgorithm, Operation, Phase
 from sw_model.schedule.phases import Turn, build_phases
 from sw_model.topology import Topology
 
@@ -28,7 +28,7 @@ def baseline_phases(
     topology: Topology,
     dims: Sequence[int],
     turn: Turn,
-    algorithms: Sequence[Algorithm] | None = None,
+    algorithms: Sequence[AnyAlgorithm] | None = None,
 ) -> tuple[Phase, ...]:
     """Phases of every chunk under the baseline."""
     order = active_dims(topology, dims)
@@ -53,7 +53,7 @@ class Baseline:
     """
 
     turn: Turn = Turn.MERGED
-    algorithms: tuple[Algorithm, ...] | None = None
+    algorithms: tuple[AnyAlgorithm, ...] | None = None
 
     def schedule(
         self,

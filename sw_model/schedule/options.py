@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
 from sw_model.collective.cost import algorithm_of
-from sw_model.collective.plan import Algorithm, Collective, CollectivePlan, Operation
+from sw_model.collective.plan import AnyAlgorithm, Collective, CollectivePlan, Operation
 from sw_model.errors import InputError
 from sw_model.fred.tree.placement import tree_table
 from sw_model.fred.tree.table import TreeTable
@@ -34,7 +34,7 @@ class ScheduleOptions:
     scheduler: str = "themis"
     intra: str = "scf"
     chunks: int = 64
-    algorithms: tuple[Algorithm, ...] = ()
+    algorithms: tuple[AnyAlgorithm, ...] = ()
 
     def for_operation(self, operation: Operation, topology: Topology) -> str | Scheduler:
         """The scheduler of collectives of one kind.

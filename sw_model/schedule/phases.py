@@ -6,7 +6,7 @@ import enum
 from collections.abc import Sequence
 
 from sw_model.collective.cost import algorithm_of
-from sw_model.collective.plan import Algorithm, Operation, Phase
+from sw_model.collective.plan import Algorithm, AnyAlgorithm, Operation, Phase
 from sw_model.topology import Topology
 
 __all__ = ["Turn", "build_phases", "turn_merges"]
@@ -21,7 +21,7 @@ class Turn(enum.Enum):
     SPLIT = "split"  # never: the minimal model of the Themis paper
 
 
-def turn_merges(turn: Turn, algorithm: Algorithm) -> bool:
+def turn_merges(turn: Turn, algorithm: AnyAlgorithm) -> bool:
     """Whether an all-reduce is one phase on a dim with this algorithm at the turning point."""
     if algorithm is Algorithm.DOUBLE_BINARY_TREE:
         return True
@@ -35,7 +35,7 @@ def build_phases(
     scatter: Sequence[int] = (),
     gather: Sequence[int] = (),
     turn: Turn = Turn.MERGED,
-    algorithms: Sequence[Algorithm] | None = None,
+    algorithms: Sequence[AnyAlgorithm] | None = None,
 ) -> tuple[Phase, ...]:
     """Phases of one chunk.
 
@@ -48,7 +48,7 @@ def build_phases(
     algorithms : by dim of the topology, where they are not the defaults of its kinds
     """
 
-    def algorithm(dim: int) -> Algorithm:
+    def algorithm(dim: int) -> AnyAlgorithm:
         if algorithms is not None:
             return algorithms[dim]
         return algorithm_of(topology.dims[dim], operation)

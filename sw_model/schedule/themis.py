@@ -13,7 +13,7 @@ from functools import lru_cache
 from math import lcm, prod
 
 from sw_model.collective.cost import PhaseCost, phase_cost
-from sw_model.collective.plan import Algorithm, Operation, Phase
+from sw_model.collective.plan import Algorithm, AnyAlgorithm, Operation, Phase
 from sw_model.collective.traffic import default_algorithm
 from sw_model.schedule.baseline import active_dims, baseline_phases
 from sw_model.schedule.phases import Turn, build_phases, turn_merges
@@ -45,7 +45,7 @@ class Themis:
     turn: Turn = Turn.MERGED
     initial_latency: bool = False
     threshold: Fraction = Fraction(1, 16)
-    algorithms: tuple[Algorithm, ...] | None = None
+    algorithms: tuple[AnyAlgorithm, ...] | None = None
 
     def schedule(
         self,
@@ -106,7 +106,7 @@ class Themis:
         """The operation whose time is levelled."""
         return Operation.REDUCE_SCATTER if operation is Operation.ALL_REDUCE else operation
 
-    def _algorithm(self, topology: Topology, dim: int) -> Algorithm:
+    def _algorithm(self, topology: Topology, dim: int) -> AnyAlgorithm:
         if self.algorithms is not None:
             return self.algorithms[dim]
         return default_algorithm(topology.dims[dim].kind)
