@@ -104,20 +104,21 @@ async def an_offer_keeps_its_turn(dut):
     """What was offered and not taken stays, whoever comes; what was not offered does not."""
     last = parameters()["askers"] - 1
     bench = Bench(dut)
-    begins = {0: [last], 2: range(last), 10: [last], 12: range(last)}
+    again = 8 + last  # all have been served before
+    begins = {0: [last], 2: range(last), again: [last], again + 2: range(last)}
     part = bench.add(
         _Askers(
             dut,
             lambda cycle, _: begins.get(cycle, ()),
-            offers=lambda cycle: cycle < 10 or cycle > 14,
+            offers=lambda cycle: not again <= cycle <= again + 4,
             takes=lambda cycle: cycle > 4,
         )
     )
     await bench.reset()
-    await bench.step(20)
+    await bench.step(again + 8 + last)
     lower = list(range(last))
     assert part.turns[:6] == [1 << last] * 6
-    assert part.turns[12] == 1  # the lowest: itself, where there is one only
+    assert part.turns[again + 2] == 1  # the lowest: itself, where there is one only
     assert part.served == [last, *lower, *lower, last]
 
 
