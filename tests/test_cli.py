@@ -360,6 +360,20 @@ def test_bench(folder, antiphon, monkeypatch) -> None:
         assert not (folder / "new").exists()
 
 
+def test_bench_out_of_bounds(folder, antiphon, monkeypatch) -> None:
+    """Status 1, the figure by name, and nothing in the history."""
+    from sim_top.bench.registry import BenchError
+
+    def run_benches(prefix, *, progress):
+        raise BenchError("ace.x must be at least 0.9700, not 0.5000")
+
+    put(monkeypatch, "sim_top.bench", run_benches=run_benches, names=lambda: ("ace.x",))
+    status, _, err = antiphon("bench", "--history", "h/b.jsonl")
+    assert status == 1
+    assert err.endswith("antiphon: ace.x must be at least 0.9700, not 0.5000\n")
+    assert not (folder / "h" / "b.jsonl").exists()
+
+
 def test_emit(folder, antiphon, monkeypatch) -> None:
     def emit(top, out, *, preset, settings, period_ps, progress):
         progress(0.5)
