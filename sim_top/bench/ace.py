@@ -35,6 +35,7 @@ __all__ = [
     "line_share",
     "measure",
     "model_cycles",
+    "model_overhead",
     "torus_platform",
     "utilisation",
     "watch",
@@ -180,6 +181,12 @@ def model_cycles(platform: Platform) -> int:
     return run_collective(platform, _request(ELEMENTS), schedule=schedule).cycles
 
 
+def model_overhead() -> int:
+    """The transaction-level model's all-reduce of one element: nearly all of it latency."""
+    schedule = ScheduleOptions("baseline", "fifo", 1)
+    return run_collective(torus_platform(), _request(1), schedule=schedule).cycles
+
+
 def design_space() -> dict[tuple[int, int], int]:
     """Cycles by the transaction-level model, by chunks at each position and contexts; memory of
     250 GB/s."""
@@ -239,6 +246,7 @@ def measure() -> list[Result]:
             "bytes/byte",
         ),
         Result("ace.command_overhead", one.issued.cycles, "cycles"),
+        Result("ace.command_overhead.tlm", model_overhead(), "cycles"),
     ]
     for chunks, contexts in CONFIRMED:
         where = torus_platform(memory_gb=_AMPLE, sram_chunks=chunks, contexts=contexts)

@@ -83,6 +83,7 @@ GROUPS = (
             "ace.memory_reads_per_payload_byte",
             "ace.memory_writes_per_payload_byte",
             "ace.command_overhead",
+            "ace.command_overhead.tlm",
             *(
                 f"ace.design.chunks_{chunks}.contexts_{contexts}{model}"
                 for chunks, contexts in (*((n, 16) for n in (2, 4, 6, 8, 12, 16)), (8, 4))
