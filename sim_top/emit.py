@@ -73,7 +73,21 @@ class _Top:
     build: Callable[[Settings], wiring.Component]
 
 
+def _check(settings: Settings, name: str, least: int, most: int = _LARGEST) -> None:
+    """Refuse what a part would refuse by a name that nobody has set here."""
+    if not least <= settings[name] <= most:
+        raise ValueError(f"{name} must be in {least}..{most}, not {settings[name]!r}")
+
+
 def _ace(settings: Settings) -> wiring.Component:
+    for name, least, most in (
+        ("ring_dims", 0, 15),
+        ("fred_dims", 0, 15),
+        ("link_depth", 1, _LARGEST),
+        ("adder_depth", 1, 6),
+        ("axi", 0, 1),
+    ):
+        _check(settings, name, least, most)
     shared = {
         name: settings[name] for name in (f.name for f in fields(AceParameters)) if name in settings
     }
@@ -83,11 +97,12 @@ def _ace(settings: Settings) -> wiring.Component:
     shared |= {"data_types": settings["data_types"], "operators": settings["operators"]}
     shared["classes"] = settings["classes"] or None
     parameters = AceParameters(dims=dims, **shared)
-    if settings["axi"] not in (0, 1):
-        raise ValueError(f"axi must be 0 or 1, not {settings['axi']!r}")
     if not settings["axi"]:
         return AceEndpoint(parameters=parameters)
-    axi = AxiParameters(**{f.name: settings[f"axi_{f.name}"] for f in fields(AxiParameters)})
+    try:
+        axi = AxiParameters(**{f.name: settings[f"axi_{f.name}"] for f in fields(AxiParameters)})
+    except ValueError as error:
+        raise ValueError(f"axi_{error}") from None  # it begins with the name of a field
     return AceAxi(parameters=parameters, axi=axi, completions=settings["completions"])
 
 
@@ -120,11 +135,15 @@ def _fred(settings: Settings) -> wiring.Component:
 
 
 def _link(settings: Settings) -> wiring.Component:
+    _check(settings, "rate_denominator", 1)
+    _check(settings, "rate_numerator", 1, settings["rate_denominator"])
+    # The far end of a link is another of these.
+    _check(settings, "credits", 1, settings["depth"])
     return LinkPort(
         flit_bytes=settings["flit_bytes"],
         credits=settings["credits"],
         depth=settings["depth"],
-        rate=Fraction(settings["rate_numerator"], max(1, settings["rate_denominator"])),
+        rate=Fraction(settings["rate_numerator"], settings["rate_denominator"]),
         channels=settings["channels"],
     )
 
@@ -339,6 +358,8 @@ def _names(key: str, text: str) -> tuple[DataType | Operator | TrafficClass, ...
     for name in names:
         if name not in known:
             raise InputError(f"{key} must be of {', '.join(known)}, joined by +, not {shown(text)}")
+    if len(set(names)) != len(names):
+        raise InputError(f"{key} must name each of them once, not {shown(text)}")
     return tuple(member for name, member in known.items() if name in names)
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from math import prod
 from typing import Any
 
 import cocotb
@@ -40,6 +41,15 @@ def _stalls(generator: random.Random, percent: int) -> Iterator[bool]:
             yield from (False for _ in range(generator.choice((1, 1, 2, 8))))
 
 
+def _streams(dims: int, classes: Sequence[str]) -> list[tuple[int, str]]:
+    """(dim, what its streams are called) of every link of an engine."""
+    return [
+        (dim, f"{dim}_{name}" if name else f"{dim}")
+        for name in classes or ("",)
+        for dim in range(dims)
+    ]
+
+
 class AxiEngine:
     """One engine with its memory and its host.
 
@@ -47,13 +57,20 @@ class AxiEngine:
     ----------
     dut : the group
     rank : which
-    dims : of the engine
+    dims, classes : of the engine; the classes' names, in small letters, where there are several
     expected : see :class:`testbenches.axi_monitor.AxiMonitor`
     links : its streams are ports of the group
     """
 
     def __init__(
-        self, dut: Any, rank: int, *, dims: int, expected: Mapping[str, int], links: bool
+        self,
+        dut: Any,
+        rank: int,
+        *,
+        dims: int,
+        expected: Mapping[str, int],
+        links: bool,
+        classes: Sequence[str] = (),
     ) -> None:
         prefix = f"r{rank}"
         clocked = (dut.clk, dut.rst)
@@ -66,16 +83,18 @@ class AxiEngine:
         )
         self.host = AxiLiteMaster(AxiLiteBus.from_prefix(dut, f"{prefix}_s_axi"), *clocked)
         self.monitor = AxiMonitor(dut, f"{prefix}_m_axi", dict(expected))
-        self.table: dict[str, Register] = {r.name: r for r in registers(dims=dims, regions=4)}
+        lanes = max(1, len(classes))
+        rows = registers(dims=dims * lanes, regions=4, lanes=lanes)
+        self.table: dict[str, Register] = {r.name: r for r in rows}
         self.accesses = {"read": 0, "write": 0}
         self.sinks: dict[str, AxiStreamSink] = {}
         self.sources: dict[str, AxiStreamSource] = {}
-        for dim in range(dims if links else 0):
+        for _, name in _streams(dims if links else 0, classes):
             for kind in ("", "grant_"):
-                sink = AxiStreamBus.from_prefix(dut, f"{prefix}_m_axis_{kind}{dim}")
-                source = AxiStreamBus.from_prefix(dut, f"{prefix}_s_axis_{kind}{dim}")
-                self.sinks[f"{kind}{dim}"] = AxiStreamSink(sink, *clocked)
-                self.sources[f"{kind}{dim}"] = AxiStreamSource(source, *clocked)
+                sink = AxiStreamBus.from_prefix(dut, f"{prefix}_m_axis_{kind}{name}")
+                source = AxiStreamBus.from_prefix(dut, f"{prefix}_s_axis_{kind}{name}")
+                self.sinks[f"{kind}{name}"] = AxiStreamSink(sink, *clocked)
+                self.sources[f"{kind}{name}"] = AxiStreamSource(source, *clocked)
 
     def watch(self) -> None:
         """Check the rules of all ports, from now on."""
@@ -167,12 +186,14 @@ class AxiEngine:
 
 
 class AxiGroup:
-    """A ring of engines on every dim: rank i sends to rank i + 1.
+    """Rings of engines on every dim: coordinate i sends to coordinate i + 1.
 
     Parameters
     ----------
     dut : an :class:`testbenches.ace_axi_ring.AceAxiGroup`
     ranks, dims : its size
+    sizes : of the rings of each dim of a torus, innermost first; None: each dim is a ring of all
+    classes : see :class:`AxiEngine`
     expected : attributes of the memory ports
     seed : of all stalls
     stall : per cent of the turns in which a channel stalls
@@ -189,13 +210,17 @@ class AxiGroup:
         seed: int,
         stall: int = 0,
         links: bool = True,
+        sizes: Sequence[int] | None = None,
+        classes: Sequence[str] = (),
     ) -> None:
         self.dut = dut
         self.clk = dut.clk
         self.engines = [
-            AxiEngine(dut, r, dims=dims, expected=expected, links=links) for r in range(ranks)
+            AxiEngine(dut, r, dims=dims, expected=expected, links=links, classes=classes)
+            for r in range(ranks)
         ]
-        self.dims = dims if links else 0
+        self._streams = _streams(dims if links else 0, classes)
+        self._sizes = sizes
         generator = random.Random(seed)
         if stall:
             for engine in self.engines:
@@ -207,15 +232,22 @@ class AxiGroup:
         self.dut.rst.value = 1
         await ClockCycles(self.clk, 4)
         self.dut.rst.value = 0
-        ranks = len(self.engines)
         for rank, engine in enumerate(self.engines):
             engine.watch()
-            after, before = self.engines[(rank + 1) % ranks], self.engines[rank - 1]
-            for dim in range(self.dims):
-                cocotb.start_soon(_carry(engine.sinks[f"{dim}"], after.sources[f"{dim}"]))
-                name = f"grant_{dim}"
+            for dim, name in self._streams:
+                after, before = (self.engines[self._there(rank, dim, by)] for by in (1, -1))
+                cocotb.start_soon(_carry(engine.sinks[name], after.sources[name]))
+                name = f"grant_{name}"
                 cocotb.start_soon(_carry(engine.sinks[name], before.sources[name]))
         await ClockCycles(self.clk, 2)
+
+    def _there(self, rank: int, dim: int, by: int) -> int:
+        """The rank that is ``by`` further on a dim's ring."""
+        if self._sizes is None:
+            return (rank + by) % len(self.engines)
+        stride = prod(self._sizes[:dim])
+        place = rank // stride % self._sizes[dim]
+        return rank + ((place + by) % self._sizes[dim] - place) * stride
 
 
 async def _carry(sink: AxiStreamSink, source: AxiStreamSource) -> None:

@@ -7,9 +7,11 @@ from rtl.ace.parameters import AceParameters, DimParameters
 from rtl.axi.parameters import AxiParameters
 from sim_top.emission import emit_systemverilog
 from sim_top.emission.ports import field_ports
+from sim_top.platform.parameters import engine_parameters
 from sim_top.simulator import Model
 from testbenches.ace_axi_fred import AceAxiFred
 from testbenches.ace_axi_ring import AceAxiGroup
+from testbenches.ace_axi_torus import TORUS
 
 ENGINE = AceParameters(
     flit_bytes=16,
@@ -26,6 +28,8 @@ ENGINE = AceParameters(
 AXI = AxiParameters(
     read_id=3, write_id=5, prot=0b011, qos=7, cache=0b1111, burst_beats=4, reads=2, writes=2
 )
+TORUS_ENGINE = replace(engine_parameters(TORUS), doorbells=3, adder_depth=3)
+"""Engines of ``testbenches.ace_axi_torus``'s platform."""
 EXPECTED = asdict(AXI) | {"flit_bytes": ENGINE.flit_bytes}
 """What a monitor of a memory port expects."""
 
@@ -34,6 +38,13 @@ EXPECTED = asdict(AXI) | {"flit_bytes": ENGINE.flit_bytes}
 def model(ranks: int, simulator: str) -> Model:
     """``ranks`` engines with one ring dim, side by side."""
     return _model(AceAxiGroup(ranks=ranks, parameters=ENGINE, axi=AXI), simulator)
+
+
+@cache
+def torus_model(simulator: str) -> Model:
+    """2 x 2 engines with two ring dims and two classes, side by side."""
+    group = AceAxiGroup(ranks=TORUS.topology.npus, parameters=TORUS_ENGINE, axi=AXI)
+    return _model(group, simulator)
 
 
 @cache

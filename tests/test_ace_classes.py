@@ -156,9 +156,17 @@ def test_three_classes():
         _run(model, testcase, classes=(MP, PP, DP), chunks=[12, 8, 24])
 
 
-@pytest.mark.parametrize("classes", [(), (DP, MP), (MP, MP), (MP, TrafficClass.CONTROL)])
-def test_bad_classes(classes):
-    message = f"classes must be classes of data in falling priority, or None, not {classes!r}"
+@pytest.mark.parametrize(
+    ("classes", "names"),
+    [
+        ((), ""),
+        ((DP, MP), "dp+mp"),
+        ((MP, MP), "mp+mp"),
+        ((MP, TrafficClass.CONTROL), "mp+control"),
+    ],
+)
+def test_bad_classes(classes, names):
+    message = f"classes must be of mp, pp, dp in this order, each once, or None, not {names!r}"
     with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
         AceParameters(
             flit_bytes=16,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sim_top.bench.ace import model_overhead, torus_platform
+from sim_top.bench.ace import model_cycles, torus_platform
 from sw_model.endpoint.link import LINK_TIMING
 from sw_model.endpoint.timing import ACE_TIMING
 from sw_model.fabric.constants import FabricConstants
@@ -26,7 +26,7 @@ def test_the_platform_is_that_of_the_sum() -> None:
 
 
 def test_the_model_takes_what_the_rtl_takes() -> None:
-    assert model_overhead() == OVERHEAD
+    assert model_cycles(torus_platform(), elements=1, chunks=1) == OVERHEAD
 
 
 def test_it_is_no_less_than_the_latencies_on_its_way() -> None:
@@ -37,7 +37,7 @@ def test_it_is_no_less_than_the_latencies_on_its_way() -> None:
     grants = 90 + 500 + 500
     memory = READ + READ + WRITE
     assert flights == 2540
-    assert flights + grants + memory == 3790 <= model_overhead()
+    assert flights + grants + memory == 3790 <= OVERHEAD
 
 
 def test_the_sum_is_exact() -> None:

@@ -303,3 +303,61 @@ def test_bad_settings(settings, message, tmp_path):
     with pytest.raises(InputError, match=f"^{re.escape(message)}$"):
         emit("fred", tmp_path / "o", preset="sim", settings=settings)
     assert not (tmp_path / "o").exists()
+
+
+@pytest.mark.parametrize(
+    ("top", "settings", "message"),
+    [
+        ("ace", {"fred_dims": "-1"}, "ace cannot be built: fred_dims must be in 0..15, not -1"),
+        ("ace", {"ring_dims": "16"}, "ace cannot be built: ring_dims must be in 0..15, not 16"),
+        (
+            "ace",
+            {"ring_dims": "0", "fred_dims": "0"},
+            "ace cannot be built: dims must be 1 to 15 dims, not 0",
+        ),
+        (
+            "ace",
+            {"link_depth": "0"},
+            "ace cannot be built: link_depth must be in 1..1048576, not 0",
+        ),
+        ("ace", {"adder_depth": "7"}, "ace cannot be built: adder_depth must be in 1..6, not 7"),
+        ("ace", {"axi": "2"}, "ace cannot be built: axi must be in 0..1, not 2"),
+        (
+            "ace",
+            {"axi_address_bits": "4"},
+            "ace cannot be built: axi_address_bits must be in 12..64, not 4",
+        ),
+        (
+            "ace",
+            {"axi_burst_beats": "512"},
+            "ace cannot be built: axi_burst_beats must be in 1..256, not 512",
+        ),
+        (
+            "ace",
+            {"classes": "control"},
+            "ace cannot be built: classes must be of mp, pp, dp in this order, each once, or None, "
+            "not 'control'",
+        ),
+        ("ace", {"classes": "mp+mp"}, "classes must name each of them once, not 'mp+mp'"),
+        ("ace", {"data_types": "fp16+fp16"}, "data_types must name each of them once, not 'fp16+f"),
+        (
+            "link",
+            {"rate_denominator": "0"},
+            "link cannot be built: rate_denominator must be in 1..1048576, not 0",
+        ),
+        (
+            "link",
+            {"rate_numerator": "5", "rate_denominator": "4"},
+            "link cannot be built: rate_numerator must be in 1..4, not 5",
+        ),
+        (
+            "link",
+            {"depth": "3", "credits": "9"},
+            "link cannot be built: credits must be in 1..3, n",
+        ),
+    ],
+)
+def test_bad_settings_by_the_names_they_have_here(top, settings, message, tmp_path):
+    with pytest.raises(InputError, match=f"^{re.escape(message)}"):
+        emit(top, tmp_path / "o", preset="sim", settings=settings)
+    assert not (tmp_path / "o").exists()

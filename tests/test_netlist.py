@@ -14,6 +14,7 @@ from rtl.fred.switch import FredSwitch
 from sim_top.simulator import run_cocotb, simulate
 from sim_top.simulator.model import Model
 from sim_top.synth import tools
+from sim_top.synth.flow import Effort
 from sim_top.synth.macros import Macro
 from sim_top.synth.netlist import mapped, memory_models
 from sw_model.errors import InputError
@@ -60,9 +61,11 @@ def _switch(
     )
 
 
-def test_fred_switch():
+@pytest.mark.parametrize("effort", [Effort.AREA, Effort.FLAT])
+def test_fred_switch(effort):
     """On four-state logic: what reset does not reach must not show at the outputs."""
-    _switch(2, "every_port_moves_a_flit_in_every_cycle")
+    change = partial(mapped, module="dut", effort=effort)
+    _switch(2, "every_port_moves_a_flit_in_every_cycle", change=change)
 
 
 def _random_start(model: Model) -> Model:

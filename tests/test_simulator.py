@@ -8,6 +8,7 @@ import pytest
 from sim_top.emission import emit_systemverilog
 from sim_top.simulator import BuildError, Model, SimulationError, build, run_cocotb, simulate
 from sim_top.simulator.cache import build_root, cached, content_key
+from sim_top.simulator.toolchain import run_tool
 from sw_model.errors import InputError
 from testbenches.chain import Chain
 
@@ -194,3 +195,9 @@ def test_waveforms_need_libraries(tmp_path, monkeypatch):
     )
     with pytest.raises(InputError, match=message):
         build(Model(top="dut", sources={"dut.sv": source}, waves=True))
+
+
+def test_a_tool_that_is_not_there(tmp_path):
+    message = "no-such-tool must be installed and on PATH; run `make setup`"
+    with pytest.raises(InputError, match=f"^{message}$"):
+        run_tool(["no-such-tool", "-x"], directory=tmp_path)

@@ -9,7 +9,7 @@ import pytest
 from sim_top import cli
 from sim_top.simulator.toolchain import BuildError
 from sim_top.synth import flow, tools
-from sim_top.synth.flow import Synthesis, synthesise
+from sim_top.synth.flow import Effort, Synthesis, synthesise
 from sim_top.synth.fpga import read_report
 from sim_top.synth.macros import Macro, black_boxes, liberty, macros_of, techmap
 from sim_top.synth.report import report
@@ -129,8 +129,9 @@ def test_an_answer_that_is_none(answer, message):
         read_timing(answer, period_ns=2.0)
 
 
-def test_an_answer_that_is_none_is_not_kept(installed, monkeypatch):
+def test_an_answer_that_is_none_is_not_kept(installed, monkeypatch, tmp_path):
     """The same design is timed when OpenSTA can do it."""
+    monkeypatch.setenv("ANTIPHON_BUILD", str(tmp_path))
     text = "module w(input clk, input d, output reg q); always @(posedge clk) q <= ~d; endmodule\n"
     wrong = timing_script(top="w", period_ns=5.0).replace("netlist.v", "none.v")
     with monkeypatch.context() as patch:
@@ -172,6 +173,7 @@ def test_report_by_module():
         Synthesis(
             top="top",
             netlist={"modules": {"top": top, "a": inner, "box": {"attributes": {"blackbox": "1"}}}},
+            hierarchy={"top": {"a_0": "a", "a_1": "a"}, "a": {}},
             area={"DFF": 10.0, "INV": 1.0, "sram_64x8": 100.0},
             timing=PathReport(longest_ns=2.0, steps=(), ends=ends),
             verilog=None,
@@ -185,6 +187,43 @@ def test_report_by_module():
     block = found.blocks[0]
     assert (block.area_um2, block.own_area_um2, block.memory_um2) == (222.0, 222.0, 200.0)
     assert block.longest_ns == 2.0
+
+
+def test_report_where_modules_were_joined():
+    """Names tell where registers and macros were; `m` is the name of a memory, no instance."""
+
+    def cell(kind):
+        return {"type": kind, "connections": {}}
+
+    cells = {
+        "a_0.register_1": cell("DFF"),
+        "a_0.b.register_1": cell("DFF"),
+        "a_1.b.m.macro": cell("sram_64x8"),
+        "register_7": cell("DFF"),
+        "$abc$12": cell("INV"),
+    }
+    ends = {"a_0.register_1/D": 1.0, "a_0.b.register_1/D": 1.5, "a_1.b.m.macro/re": 2.0}
+    found = report(
+        Synthesis(
+            top="top",
+            netlist={"modules": {"top": {"ports": {}, "netnames": {}, "cells": cells}}},
+            hierarchy={"top": {"a_0": "a", "a_1": "a"}, "a": {"b": "b"}, "b": {}},
+            area={"DFF": 10.0, "INV": 1.0, "sram_64x8": 100.0},
+            timing=PathReport(longest_ns=2.0, steps=(), ends=ends),
+            verilog=None,
+        )
+    )
+    assert (found.cells, found.area_um2) == (5, 131.0)
+    rows = [
+        (b.name, b.depth, b.instances, b.cells, b.area_um2, b.own_area_um2, b.memory_um2)
+        for b in found.blocks
+    ]
+    assert rows == [
+        ("top", 0, 1, 5, 131.0, 11.0, 100.0),
+        ("a", 1, 2, 3, 120.0, 10.0, 100.0),
+        ("b", 2, 2, 2, 110.0, 110.0, 100.0),
+    ]
+    assert {b.name: b.longest_ns for b in found.blocks} == {"top": 0.0, "a": 1.0, "b": 2.0}
 
 
 def test_fpga_report():
@@ -237,6 +276,23 @@ def test_a_design_through_the_tools(installed):
     assert summary.area_um2 == pytest.approx(
         by_name["store"].area_um2 + by_name["two"].own_area_um2
     )
+
+
+def test_modules_joined_through_the_tools(installed):
+    """One module, whose paths are timed by the block in which they end."""
+    found = synthesise(_DESIGN, top="two", period_ns=5.0, effort=Effort.FLAT)
+    cells = found.netlist["modules"]["two"]["cells"]
+    macro = Macro(64, 8, 6, 1)
+    assert sorted(n for n, cell in cells.items() if cell["type"] == macro.name) == [
+        "one.m.genblk1.macro", "other.m.genblk1.macro",
+    ]  # fmt: skip
+    assert sum(cell["type"] == "DFFPOSX1" for cell in cells.values()) == 8
+    by_name = {block.name: block for block in report(found).blocks}
+    assert (by_name["store"].instances, by_name["store"].cells) == (2, 2)
+    assert by_name["store"].memory_um2 == by_name["store"].area_um2 == 2 * macro.area_um2
+    # From a macro through a parallel-prefix adder: no longer than through a chain.
+    chain = synthesise(_DESIGN, top="two", period_ns=5.0).timing.longest_ns
+    assert macro.access_ns < by_name["two"].longest_ns <= chain
 
 
 def test_what_does_not_synthesise(installed):

@@ -127,8 +127,9 @@ class AceParameters:
         if own is not None and (
             not own or list(own) != sorted(set(own)) or TrafficClass.CONTROL in own
         ):
+            names = "+".join(member.name.lower() for member in own)
             raise ValueError(
-                f"classes must be classes of data in falling priority, or None, not {own!r}"
+                f"classes must be of mp, pp, dp in this order, each once, or None, not {names!r}"
             )
         for name in ("contexts", "sram_banks", "forward_flits"):
             check_power_of_two(name, getattr(self, name))

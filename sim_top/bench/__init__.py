@@ -1,5 +1,5 @@
 """The benchmarks of ``antiphon bench``: ratios, and figures beside what they compare with."""
 
-from sim_top.bench.registry import Result, names, run_benches
+from sim_top.bench.registry import BenchError, Result, names, run_benches
 
-__all__ = ["Result", "names", "run_benches"]
+__all__ = ["BenchError", "Result", "names", "run_benches"]

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 
+from sim_top.bench.ace_bounds import check, point
 from sim_top.bench.ace_session import Progress
 from sim_top.bench.registry import Result
 from sim_top.cosim.outcome import Issued, Job, SingleCollectives, load, save
@@ -34,8 +35,8 @@ __all__ = [
     "design_space",
     "line_share",
     "measure",
+    "memory_share",
     "model_cycles",
-    "model_overhead",
     "torus_platform",
     "utilisation",
     "watch",
@@ -51,6 +52,9 @@ CHUNKS = 64
 ELEMENTS = 4 * 2**20 // SCALE // 128 * 64  # FP16, in whole rows of flits of every shard
 """4 MiB per NPU, scaled (to 3 parts in a thousand)."""
 
+_RECORDS = 7
+"""Of a chunk: a load, an op for each of the five phases, a store; 32 bytes each."""
+
 _GB = 10**9
 _CLOCK = 1_250_000_000
 _FLIT = 16
@@ -63,9 +67,9 @@ _AMPLE, _SCARCE = 250, 128
 
 SRAM_CHUNKS, CONTEXTS = (2, 4, 6, 8, 12, 16), (1, 2, 4, 8, 16)
 """The engines of the design space: chunks at each position of the SRAM, and FSM contexts."""
-CONFIRMED = (*((chunks, 16) for chunks in SRAM_CHUNKS), (8, 4))
-"""Those that run on the RTL too. The SRAM of the RTL is that of 16 chunks, of which a plan uses
-its part; its contexts are as many as are said."""
+CONFIRMED = (*((chunks, 16) for chunks in SRAM_CHUNKS), (8, 8), (8, 4))
+"""Those that run on the RTL too: both axes, and the knee in the middle of each. The SRAM of the RTL
+is that of 16 chunks, of which a plan uses its part; its contexts are as many as are said."""
 
 
 def torus_platform(
@@ -171,20 +175,29 @@ def line_share(cycles: int) -> float:
     return float(flits / torus_platform().links[_BOTTLENECK].rate / cycles)
 
 
+def memory_share(platform: Platform) -> Fraction:
+    """Of the flits that the busiest ring can carry, those that memory allows: 1, or less.
+
+    For each chunk memory is read for its payload and its records, and the ring carries a quarter of
+    the payload in two messages, each behind a header. Chunks are whole rows of a flit per NPU.
+    """
+    npus = platform.topology.npus
+    rows = 2 * ELEMENTS // _FLIT // npus
+    chunk = npus * -(-rows // CHUNKS)
+    read = chunk + Fraction(_RECORDS * 32, _FLIT)
+    carried = _FLIT_SHARE * chunk + 2
+    fed = min(platform.memory.read_rate / read, platform.memory.write_rate / chunk) * carried
+    return min(Fraction(1), fed / platform.links[_BOTTLENECK].rate)
+
+
 def _request(elements: int) -> Collective:
     return Collective(Operation.ALL_REDUCE, elements, "fp16", dims=(0, 1, 2))
 
 
-def model_cycles(platform: Platform) -> int:
-    """The transaction-level model's all-reduce of 4 MiB per NPU, scaled."""
-    schedule = ScheduleOptions("baseline", "fifo", CHUNKS)
-    return run_collective(platform, _request(ELEMENTS), schedule=schedule).cycles
-
-
-def model_overhead() -> int:
-    """The transaction-level model's all-reduce of one element: nearly all of it latency."""
-    schedule = ScheduleOptions("baseline", "fifo", 1)
-    return run_collective(torus_platform(), _request(1), schedule=schedule).cycles
+def model_cycles(platform: Platform, *, elements: int = ELEMENTS, chunks: int = CHUNKS) -> int:
+    """The transaction-level model's all-reduce; by default of 4 MiB per NPU, scaled."""
+    schedule = ScheduleOptions("baseline", "fifo", chunks)
+    return run_collective(platform, _request(elements), schedule=schedule).cycles
 
 
 def design_space() -> dict[tuple[int, int], int]:
@@ -201,7 +214,13 @@ def design_space() -> dict[tuple[int, int], int]:
 
 def measure() -> list[Result]:
     """An all-reduce of 4 MiB per NPU, scaled, under several memories and on several engines, and
-    one of a single element."""
+    one of a single element.
+
+    Raises
+    ------
+    BenchError
+        where a figure is out of its bounds.
+    """
     ample = torus_platform(memory_gb=_AMPLE)
     scarce = torus_platform(memory_gb=_SCARCE)
     request = _request(ELEMENTS)
@@ -211,8 +230,6 @@ def measure() -> list[Result]:
     one = watch(torus_platform(), _request(1), chunks=1)
     payload = request.elements * request.element_bytes
     counters = full.progress.counters
-    # Of the flits that the busiest ring can carry, those that so slow a memory feeds.
-    fed = float(scarce.memory.read_rate * _FLIT_SHARE / scarce.links[_BOTTLENECK].rate)
     results = [
         Result(
             "ace.link_utilisation.4x2x2",
@@ -229,7 +246,11 @@ def measure() -> list[Result]:
             utilisation(scarce, limited, _BOTTLENECK),
             "share of line rate",
         ),
-        Result("ace.link_utilisation.4x2x2.memory_128.bound", fed, "share of line rate"),
+        Result(
+            "ace.link_utilisation.4x2x2.memory_128.bound",
+            float(memory_share(scarce)),
+            "share of line rate",
+        ),
         Result("ace.cycles.4x2x2.memory_128", limited.issued.cycles, "cycles"),
         Result("ace.cycles.4x2x2.memory_128.tlm", model_cycles(scarce), "cycles"),
         Result("ace.cycles.4x2x2", full.issued.cycles, "cycles"),
@@ -246,15 +267,22 @@ def measure() -> list[Result]:
             "bytes/byte",
         ),
         Result("ace.command_overhead", one.issued.cycles, "cycles"),
-        Result("ace.command_overhead.tlm", model_overhead(), "cycles"),
+        Result(
+            "ace.command_overhead.tlm",
+            model_cycles(torus_platform(), elements=1, chunks=1),
+            "cycles",
+        ),
     ]
     for chunks, contexts in CONFIRMED:
         where = torus_platform(memory_gb=_AMPLE, sram_chunks=chunks, contexts=contexts)
         largest = torus_platform(memory_gb=_AMPLE, contexts=contexts)
         found = watch(where, request, chunks=CHUNKS, every=4096, built=largest)
-        name = f"ace.design.chunks_{chunks}.contexts_{contexts}"
+        name, cycles, model = point(chunks, contexts), found.issued.cycles, model_cycles(where)
         results += [
-            Result(name, line_share(found.issued.cycles), "ideal / simulated"),
-            Result(f"{name}.tlm", line_share(model_cycles(where)), "ideal / simulated"),
+            Result(name, line_share(cycles), "ideal / simulated"),
+            Result(f"{name}.tlm", line_share(model), "ideal / simulated"),
+            Result(f"{name}.cycles", cycles, "cycles"),
+            Result(f"{name}.cycles.tlm", model, "cycles"),
         ]
+    check(results)
     return results

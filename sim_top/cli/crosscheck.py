@@ -21,7 +21,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         nargs="?",
         default="quick",
         choices=["quick", "full"],
-        help="quick (the default, minutes) is a part of full (1,200 collectives, an hour or more)",
+        help="quick (the default, minutes) is a part of full (1,624 collectives, hours)",
     )
     parser.add_argument(
         "--page",

@@ -23,10 +23,17 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """Add arguments."""
     parser.add_argument("top", metavar="TOP", help="ace, fred, link, or platform")
     add_design_options(parser, period="clock period that cells are chosen for")
-    parser.add_argument(
+    effort = parser.add_mutually_exclusive_group()
+    effort.add_argument(
         "--speed",
         action="store_true",
-        help="map for the shortest paths, not for the least area at that clock period",
+        help="map every module for its shortest paths, not for the least area at that clock period",
+    )
+    effort.add_argument(
+        "--flat",
+        action="store_true",
+        help="map for the shortest paths of the whole, its modules joined into one: the clock, "
+        "without the area by block",
     )
     parser.add_argument(
         "--ecp5", action="store_true", help="also place and route on a Lattice ECP5-85"
@@ -39,7 +46,7 @@ def run(arguments: argparse.Namespace, output: Output) -> bool:
 
     from sim_top.emit import written
     from sim_top.simulator.toolchain import BuildError
-    from sim_top.synth.flow import synthesise
+    from sim_top.synth.flow import Effort, synthesise
     from sim_top.synth.fpga import place_ecp5
     from sim_top.synth.report import report
 
@@ -56,7 +63,11 @@ def run(arguments: argparse.Namespace, output: Output) -> bool:
                 text,
                 top=arguments.top,
                 period_ns=arguments.period_ps / 1000,
-                speed=arguments.speed,
+                effort=Effort.FLAT
+                if arguments.flat
+                else Effort.SPEED
+                if arguments.speed
+                else Effort.AREA,
                 progress=progress,
             )
             fpga = place_ecp5(text, top=arguments.top) if arguments.ecp5 else None

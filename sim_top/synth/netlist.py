@@ -12,13 +12,15 @@ from sim_top.simulator.cache import cached, content_key
 from sim_top.simulator.model import Model
 from sim_top.simulator.toolchain import run_tool
 from sim_top.synth import tools
-from sim_top.synth.flow import synthesise
+from sim_top.synth.flow import Effort, synthesise
 from sim_top.synth.macros import Macro, macros_of
 
 __all__ = ["mapped", "memory_models"]
 
 
-def mapped(model: Model, module: str, *, period_ns: float = 5.0) -> Model:
+def mapped(
+    model: Model, module: str, *, period_ns: float = 5.0, effort: Effort = Effort.AREA
+) -> Model:
     """``model`` with ``module``, and all that is below it, as cells of the standard library.
 
     Cells are what their functions in the Liberty file say, without delays; memories that are
@@ -29,7 +31,7 @@ def mapped(model: Model, module: str, *, period_ns: float = 5.0) -> Model:
     ----------
     model : one of its sources holds ``module`` and everything below it
     module : what is synthesised
-    period_ns : the clock it is mapped for
+    period_ns, effort : as of :func:`sim_top.synth.flow.synthesise`
 
     Raises
     ------
@@ -42,7 +44,7 @@ def mapped(model: Model, module: str, *, period_ns: float = 5.0) -> Model:
     where = next((name for name, text in model.sources.items() if named.search(text)), None)
     if where is None:
         raise ValueError(f"module must be in a source of the model, not {module!r}")
-    found = synthesise(model.sources[where], top=module, period_ns=period_ns)
+    found = synthesise(model.sources[where], top=module, period_ns=period_ns, effort=effort)
     netlist = found.verilog.read_text()
     before = json.loads(found.verilog.with_name("coarse.json").read_text())
     used = [macro for macro in macros_of(before) if re.search(rf"\b{macro.name}\b", netlist)]

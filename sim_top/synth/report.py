@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -25,7 +25,8 @@ class Block:
     name : of the module
     depth : 0 for the top, 1 for what it instantiates, at the shallowest place
     instances : in the whole design
-    cells : of all instances with what they contain, macros too
+    cells : of all instances with what they contain, macros too; where modules were joined, without
+        gates, but for the top
     area_um2 : the same
     own_area_um2 : without what is a block of its own
     memory_um2 : of area_um2 what is macros
@@ -64,56 +65,45 @@ class SynthesisReport:
 
 
 def report(synthesis: Synthesis) -> SynthesisReport:
-    """Count cells, area, loads, and sort paths by the module in which they end."""
+    """Count cells, area, loads, and sort paths by the module in which they end.
+
+    Where modules were joined into one, registers and macros count for the modules in which they
+    were, and gates for the top alone.
+    """
     modules: Mapping[str, Any] = {
         name: module
         for name, module in synthesis.netlist["modules"].items()
         if not module.get("attributes", {}).get("blackbox")
     }
-    area = synthesis.area
-
-    @cache
-    def totals(name: str) -> tuple[int, float, float]:
-        cells, um2, memory = 0, 0.0, 0.0
-        for cell in modules[name]["cells"].values():
-            kind = cell["type"]
-            if kind in modules:
-                inner = totals(kind)
-                cells, um2, memory = cells + inner[0], um2 + inner[1], memory + inner[2]
-                continue
-            cells += 1
-            um2 += area[kind]
-            memory += area[kind] * kind.startswith("sram_")
-        return cells, um2, memory
-
-    instances, depths = _instances(modules, synthesis.top)
-    longest = _longest(modules, synthesis)
-    blocks = []
-    for name, count in instances.items():
-        cells, um2, memory = totals(name)
-        own = sum(
-            area[cell["type"]]
-            for cell in modules[name]["cells"].values()
-            if cell["type"] not in modules
+    sums: dict[str, _Sums] = defaultdict(_Sums)
+    for lineage, kind in _leaves(modules, synthesis):
+        um2 = synthesis.area[kind]
+        sums[lineage[-1]].own_um2 += um2
+        for name in lineage:
+            sums[name].cells += 1
+            sums[name].um2 += um2
+            sums[name].memory_um2 += um2 * kind.startswith("sram_")
+    instances, depths = _instances(synthesis)
+    longest = _longest(synthesis)
+    blocks = [
+        Block(
+            name=name,
+            depth=depths[name],
+            instances=count,
+            cells=sums[name].cells,
+            area_um2=sums[name].um2,
+            own_area_um2=sums[name].own_um2,
+            memory_um2=sums[name].memory_um2,
+            longest_ns=longest.get(name, 0.0),
         )
-        blocks.append(
-            Block(
-                name=name,
-                depth=depths[name],
-                instances=count,
-                cells=cells * count,
-                area_um2=um2 * count,
-                own_area_um2=own * count,
-                memory_um2=memory * count,
-                longest_ns=longest.get(name, 0.0),
-            )
-        )
+        for name, count in instances.items()
+    ]
     blocks.sort(key=lambda block: (-block.area_um2, block.name))
-    cells, um2, _ = totals(synthesis.top)
+    whole = sums[synthesis.top]
     fanout, net = _largest_fanout(modules)
     return SynthesisReport(
-        cells=cells,
-        area_um2=um2,
+        cells=whole.cells,
+        area_um2=whole.um2,
         fmax_mhz=1000 / synthesis.timing.longest_ns if synthesis.timing.longest_ns else 0.0,
         longest_ns=synthesis.timing.longest_ns,
         largest_fanout=fanout,
@@ -122,11 +112,46 @@ def report(synthesis: Synthesis) -> SynthesisReport:
     )
 
 
-def _instances(modules: Mapping[str, Any], top: str) -> tuple[Counter[str], dict[str, int]]:
+@dataclass
+class _Sums:
+    cells: int = 0
+    um2: float = 0.0
+    own_um2: float = 0.0
+    memory_um2: float = 0.0
+
+
+def _lineage(synthesis: Synthesis, names: Iterable[str]) -> tuple[str, ...]:
+    """Modules from the top down to where ``names``, of instances one in another, leave them."""
+    out = [synthesis.top]
+    for name in names:
+        inner = synthesis.hierarchy[out[-1]].get(name)
+        if inner is None:
+            break
+        out.append(inner)
+    return tuple(out)
+
+
+def _leaves(
+    modules: Mapping[str, Any], synthesis: Synthesis
+) -> Iterator[tuple[tuple[str, ...], str]]:
+    """Every cell of the design: the modules in which it is, from the top down, and its type."""
+
+    def below(name: str, above: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], str]]:
+        for instance, cell in modules[name]["cells"].items():
+            names = (*above, *instance.split("."))
+            if cell["type"] in modules:
+                yield from below(cell["type"], names)
+            else:
+                yield _lineage(synthesis, names), cell["type"]
+
+    return below(synthesis.top, ())
+
+
+def _instances(synthesis: Synthesis) -> tuple[Counter[str], dict[str, int]]:
     """How often each module stands in the design, and how deep at least."""
     counts: Counter[str] = Counter()
     depths: dict[str, int] = {}
-    level = Counter({top: 1})
+    level = Counter({synthesis.top: 1})
     depth = 0
     while level:
         counts += level
@@ -134,22 +159,17 @@ def _instances(modules: Mapping[str, Any], top: str) -> tuple[Counter[str], dict
             depths.setdefault(name, depth)
         inner: Counter[str] = Counter()
         for name, count in level.items():
-            for cell in modules[name]["cells"].values():
-                if cell["type"] in modules:
-                    inner[cell["type"]] += count
+            for module in synthesis.hierarchy[name].values():
+                inner[module] += count
         level, depth = inner, depth + 1
     return counts, depths
 
 
-def _longest(modules: Mapping[str, Any], synthesis: Synthesis) -> dict[str, float]:
+def _longest(synthesis: Synthesis) -> dict[str, float]:
     out: dict[str, float] = {}
     for pin, nanoseconds in synthesis.timing.ends.items():
-        name = synthesis.top
-        for part in pin.split("/"):
-            cell = modules[name]["cells"].get(part.replace("\\", ""))
-            if cell is None or cell["type"] not in modules:
-                break
-            name = cell["type"]
+        names = pin.replace("\\", "").replace("/", ".").split(".")
+        name = _lineage(synthesis, names)[-1]
         out[name] = max(out.get(name, 0.0), nanoseconds)
     return out
 
