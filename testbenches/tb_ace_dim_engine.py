@@ -144,6 +144,22 @@ async def one_flit_messages_of_several_ops(dut):
 
 
 @cocotb.test()
+async def one_flit_messages_of_one_op(dut):
+    """A header every ``next_step`` cycles and its flit behind it, however many contexts there are:
+    the others run no op."""
+    t = EngineBench(dut)
+    t.signals.grants = {0}
+    count = 6
+    await t.begin([{"offset": n, "length": 1, "step": n} for n in range(count)])
+    t.op(count)
+    await t.ended(1)
+    first = t.ops.cycles[0] + _T.queue + _T.first_step + _T.transmit
+    headers = [first + n * _T.next_step for n in range(count)]
+    assert t.sink.cycles == [cycle + k for cycle in headers for k in (0, 1)]
+    assert _T.next_step > 2  # a gap: the next message could not go sooner for its flits
+
+
+@cocotb.test()
 async def waits_for_its_grant(dut):
     """A grant in cycle g lets the header out at g + granted + transmit; grants count ahead."""
     if not parameters()["grants"]:

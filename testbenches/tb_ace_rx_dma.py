@@ -3,6 +3,7 @@
 import cocotb
 
 from rtl.ace.layouts import RecordKind, Store
+from sw_model.endpoint.timing import ACE_TIMING
 from testbenches import parameters, random_generator, seed
 from testbenches.ace_memories import MemoryWritePort, SramReadPort
 from testbenches.ace_records import encode
@@ -133,6 +134,30 @@ async def no_bubble_between_records(dut):
     await t.finish()
     begin = t.write.writes[0][0]
     assert [c for c, _, _, _ in t.write.writes] == list(range(begin, begin + 100))
+
+
+@cocotb.test()
+async def flits_in_front_of_memory_are_bounded(dut):
+    """While memory takes nothing exactly ``store_buffer`` flits are read, one in every cycle; for
+    each that it takes then one more."""
+    t = _Dma(dut)
+    t.write.stalls = always()
+    await t.bench.reset()
+    t.store(0, 0, 40)
+    await t.bench.step(60)
+    assert t.write.writes == []
+    begin = t.records.cycles[0] + ACE_TIMING.queue
+    assert t.read.cycles == list(range(begin, begin + ACE_TIMING.store_buffer))
+    t.write.stalls = random_stalls(seed(), 0.0)
+    await t.finish()
+    assert [c for c, _, _, _ in t.write.writes] == list(
+        range(t.write.writes[0][0], t.write.writes[0][0] + 40)
+    )
+    ahead = [
+        sum(c <= now for c in t.read.cycles) - sum(c <= now for c, _, _, _ in t.write.writes)
+        for now in range(begin, t.write.writes[-1][0])
+    ]
+    assert max(ahead) == ACE_TIMING.store_buffer
 
 
 @cocotb.test()

@@ -3,6 +3,7 @@
 import cocotb
 
 from rtl.ace.layouts import Load, RecordKind
+from sw_model.endpoint.timing import ACE_TIMING
 from testbenches import parameters, random_generator, seed
 from testbenches.ace_memories import MemoryReadPort, SramWritePort
 from testbenches.ace_records import encode
@@ -97,6 +98,20 @@ async def one_load_cycle_by_cycle(dut):
     assert t.write.cycles == [first + i for i in range(5)]
     assert t.scoreboard.fills == [(first + 4, 7)]
     assert t.sram == t.expected(100, 40, 5)
+
+
+@cocotb.test()
+async def a_buffer_is_filled_behind_its_last_beat(dut):
+    """``load_fill`` cycles behind the last beat, however late that comes; a pulse is seen one cycle
+    after it."""
+    t = _Dma(dut, stalls=0.5)
+    await t.bench.reset()
+    for number, length in enumerate((1, 5, 17)):
+        t.load(100 * number, 40, length, buffer=number)
+        await t.finish()
+        seen = t.memory.beats[-1] + ACE_TIMING.load_fill
+        assert t.scoreboard.fills[number:] == [(seen - 1, number)]
+    assert len(t.memory.beats) == 1 + 5 + 17
 
 
 @cocotb.test()

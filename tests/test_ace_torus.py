@@ -17,13 +17,11 @@ from sim_top.crosscheck.matrix import Setting
 from sim_top.crosscheck.run import check_case
 from sw_model.collective.plan import Collective, Operation
 from sw_model.schedule.options import ScheduleOptions
+from tests.test_ace_overhead import OVERHEAD
 
 pytestmark = pytest.mark.full
 
 _DIMS = (0, 1, 2)
-
-OVERHEAD = 4_017
-"""Cycles of an all-reduce of one element, as docs/ace.md says; nearly all are latency."""
 
 
 @pytest.mark.parametrize("data_type", ["fp16", "int32"])

@@ -59,6 +59,19 @@ def _case(rng: random.Random) -> tuple[Program, Rules]:
             )
             for _ in range(rng.choice((1, 1, 2)))
         ]
+    after = _dependencies(rng, plans)
+    rules = Rules(
+        contexts=limits.contexts or 1,
+        queue_depth=rng.choice((1, 2, 4)),
+        switch_slots=rng.choice((1, 2)),
+    )
+    return Program(plans, after), rules
+
+
+def _dependencies(
+    rng: random.Random, plans: dict[str, list[CollectivePlan]]
+) -> dict[tuple[str, int], list[tuple[str, int]]]:
+    """One program order of all classes, in which some collectives wait for an earlier one."""
     left = {name: [(name, index) for index in range(len(p))] for name, p in plans.items()}
     order: list[tuple[str, int]] = []
     after = {}
@@ -67,12 +80,7 @@ def _case(rng: random.Random) -> tuple[Program, Rules]:
         if order and rng.random() < 0.3:
             after[one] = [rng.choice(order)]
         order.append(one)
-    rules = Rules(
-        contexts=limits.contexts or 1,
-        queue_depth=rng.choice((1, 2, 4)),
-        switch_slots=rng.choice((1, 2)),
-    )
-    return Program(plans, after), rules
+    return after
 
 
 @pytest.mark.parametrize("block", range(BLOCKS))
@@ -239,6 +247,115 @@ def test_several_ports_never_deadlock_wide():
         rng = random.Random(seed)
         program, rules = _ports_case(rng)
         run_program(program, rng, rules)
+
+
+@dataclasses.dataclass(frozen=True)
+class Mixed:
+    """A case of everything at once: a program, its rules, and how it was planned."""
+
+    program: Program
+    rules: Rules
+    dims: int
+    schedulers: frozenset[str]
+
+    @property
+    def exchanges_beside_classes(self) -> bool:
+        """Whether one of several classes runs an all-to-all."""
+        asked = [plan.collective for plans in self.program.plans.values() for plan in plans]
+        exchange = any(one.operation is Operation.ALL_TO_ALL for one in asked)
+        return exchange and len(self.program.plans) > 1
+
+
+def _mixed_case(rng: random.Random) -> Mixed:
+    """One to four dims of all kinds with programs for all-to-alls, one to three classes that wait
+    for one another, all three schedulers, and every operation in any class."""
+    dims = rng.choice((1, 2, 3, 4, 4))
+    sizes = [rng.choice({1: (2, 3, 4), 2: (2, 2, 3)}.get(dims, (2,))) for _ in range(dims)]
+    topology = Topology(
+        tuple(
+            Dim(rng.choice((RING, FRED, FULL)), size, Fraction(rng.choice((1, 2, 4))), 0)
+            for size in sizes
+        )
+    )
+    limits = Limits(
+        contexts=rng.choice((1, 1, 2, 3)),
+        buffers=tuple((rng.choice((1, 1, 2, 3)), 1 << 20) for _ in range(2 * dims)),
+    )
+    plans: dict[str, list[CollectivePlan]] = {}
+    schedulers = set()
+    for name in rng.choice((("dp",), ("mp", "dp"), CLASSES)):
+        state, plans[name] = PlannerState(), []
+        for _ in range(rng.choice((1, 1, 2))):
+            operation = rng.choice(
+                (Operation.ALL_TO_ALL, Operation.ALL_TO_ALL, Operation.SEND, *OPERATIONS)
+            )
+            ends = {}
+            if operation is Operation.SEND:
+                ends = {end: rng.randrange(topology.npus) for end in ("root", "target")}
+            scheduler = rng.choice(("balanced", "themis", "baseline"))
+            schedulers.add(scheduler)
+            plans[name].append(
+                plan_collective(
+                    Collective(
+                        operation,
+                        rng.choice((1, 2, 3, 8, 16, 40)),
+                        traffic_class=name,
+                        dims=tuple(range(dims)),
+                        **ends,
+                    ),
+                    topology,
+                    scheduler=scheduler,
+                    intra=rng.choice(("fifo", "scf")),
+                    chunks=rng.choice((1, 2, 3, 4)),
+                    state=state,
+                    limits=limits,
+                )
+            )
+    rules = Rules(
+        contexts=limits.contexts or 1,
+        queue_depth=rng.choice((1, 2, 4)),
+        switch_slots=rng.choice((1, 2)),
+    )
+    program = Program(plans, _dependencies(rng, plans))
+    return Mixed(program, rules, dims, frozenset(schedulers))
+
+
+def _stopped_mixed(cases: range, **broken: bool) -> tuple[list[int], list[Mixed]]:
+    """Seeds of the mixed cases that get stuck, and all cases."""
+    stopped, every = [], []
+    for seed in cases:
+        rng = random.Random(seed)
+        case = _mixed_case(rng)
+        every.append(case)
+        try:
+            run_program(case.program, rng, dataclasses.replace(case.rules, **broken))
+        except DeadlockError:
+            stopped.append(seed)
+    return stopped, every
+
+
+def test_all_at_once_never_deadlocks():
+    """Of 120 cases more than 40 have four dims, half a balanced plan, and 40 an all-to-all of one
+    class beside others."""
+    stopped, cases = _stopped_mixed(range(120))
+    assert stopped == []
+    assert sum(case.dims == 4 for case in cases) >= 40
+    assert sum("balanced" in case.schedulers for case in cases) >= 60
+    assert sum(case.exchanges_beside_classes for case in cases) >= 40
+    both = [c for c in cases if c.exchanges_beside_classes and "balanced" in c.schedulers]
+    assert any(case.dims == 4 for case in both)
+
+
+@pytest.mark.full
+def test_all_at_once_never_deadlocks_wide():
+    stopped, _ = _stopped_mixed(range(120, 3120))
+    assert stopped == []
+
+
+@pytest.mark.parametrize("rule", ["grants", "private_contexts", "class_contexts"])
+def test_all_at_once_deadlocks_without_a_rule(rule):
+    stopped, _ = _stopped_mixed(range(40), **{rule: False})
+    assert len(stopped) >= 3
 
 
 # The test of the test: without a rule, the model gets stuck.

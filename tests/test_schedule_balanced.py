@@ -12,14 +12,16 @@ from functools import cache
 
 import pytest
 
+from sw_model.collective.check import check_plan
 from sw_model.collective.cost import algorithms_of
-from sw_model.collective.plan import Collective, Operation
+from sw_model.collective.plan import Algorithm, Collective, Operation
 from sw_model.schedule.balanced import balance
 from sw_model.schedule.evaluation import NETWORKS, evaluation_instance
 from sw_model.schedule.execution import Intra
 from sw_model.schedule.minimal import run_minimal
 from sw_model.schedule.native.library import library
 from sw_model.schedule.phases import Turn
+from sw_model.schedule.planner import plan_collective
 from sw_model.schedule.single import Instance
 from sw_model.schedule.starts import Ways, made_starts
 from sw_model.topology import Dim, DimKind, Topology
@@ -286,3 +288,16 @@ def test_planned_keys_in_the_compiled_search():
         )
         assert run.end == found.end
     assert gained > 10
+
+
+@pytest.mark.parametrize("elements", [8, 40, 61])
+@pytest.mark.parametrize("chunks", [2, 4])
+def test_plans_have_the_algorithms_that_their_dims_run(elements, chunks):
+    """On a Switch of three, which has no halving, as much as on one of two or four."""
+    dims = (Dim(DimKind.SWITCH, 3, Fraction(4), 0), Dim(DimKind.FRED, 2, Fraction(1), 0))
+    for operation in (Operation.ALL_GATHER, Operation.ALL_TO_ALL):
+        asked = Collective(operation, elements, dims=(0, 1))
+        plan = plan_collective(asked, Topology(dims), scheduler="balanced", chunks=chunks)
+        check_plan(plan)
+        used = {p.algorithm for chunk in plan.chunks for p in chunk.phases if p.dim == 0}
+        assert used == {Algorithm.DIRECT}

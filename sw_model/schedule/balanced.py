@@ -21,8 +21,8 @@ from dataclasses import replace
 from fractions import Fraction
 from functools import lru_cache
 
+from sw_model.collective.cost import algorithm_of
 from sw_model.collective.plan import Algorithm, Collective, Operation
-from sw_model.collective.traffic import default_algorithm
 from sw_model.schedule.chunking import Payload
 from sw_model.schedule.execution import Intra
 from sw_model.schedule.native.library import Found, Library, library
@@ -119,7 +119,7 @@ def candidate_of(
             target=asked.target,
         ),
         Topology(dims),
-        tuple(default_algorithm(dim.kind) for dim in dims),
+        tuple(algorithm_of(dim, asked.operation) for dim in dims),
         turn=Turn.MERGED,
         serial_latency=serial_latency,
         quantum=payload.quantum,
