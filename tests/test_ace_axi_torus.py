@@ -31,3 +31,7 @@ def run(testcase: str, simulator: str = "verilator", *, seed: int = 1, **work) -
 
 def test_two_classes():
     run("two_classes", stall=30, chunks=2, flits=[32, 32, 32, 32])
+
+
+def test_registers():
+    run("registers")
