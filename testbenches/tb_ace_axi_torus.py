@@ -6,11 +6,12 @@ from typing import Any
 
 import cocotb
 import numpy as np
-from cocotb.triggers import ClockCycles, Combine
+from cocotb.triggers import ClockCycles
 from cocotbext.axi import AxiResp
 
+from rtl.ace.counters import DimCounters
 from rtl.ace.status import CompletionStatus, WaitCause
-from rtl.axi.register_map import Access
+from rtl.axi.register_map import Access, counters
 from sw_model.collective.plan import Operation
 from testbenches import parameters, seed
 from testbenches.ace_axi import AxiEngine, AxiGroup
@@ -44,9 +45,8 @@ def _group(dut) -> AxiGroup:
 async def _together(group: AxiGroup, action: Callable[[int, AxiEngine], Any]) -> None:
     """The hosts of all ranks at once."""
     tasks = [cocotb.start_soon(action(rank, one)) for rank, one in enumerate(group.engines)]
-    await Combine(*tasks)
     for task in tasks:
-        task.result()
+        await task
 
 
 async def _begin(group: AxiGroup, posted: Sequence[Work]) -> None:
@@ -221,3 +221,161 @@ async def two_classes(dut):
     cycles = int(cocotb.utils.get_sim_time("ns") - start) // 2
     dut._log.warning(f"all over after {cycles} cycles")
     await _check_all(group, posted, cycles)
+
+
+@cocotb.test(timeout_time=400, timeout_unit="us")
+async def registers(dut):
+    """Idle, refused, held up at every place where an op can wait, and after it all."""
+    group = _group(dut)
+    posted = works(
+        [(Operation.ALL_REDUCE, name, "int32", 16, 1) for name in CLASSES],
+        np.random.default_rng(seed()),
+    )
+    await _begin(group, posted)
+    await _check_all(group, [], 1)
+    await _refusals(group.engines[0])
+    await _check_all(group, [], 1)
+    held = _Held(group)
+    start = cocotb.utils.get_sim_time("ns")
+    for work in posted:
+        await held.through(work)
+    cycles = int(cocotb.utils.get_sim_time("ns") - start) // 2
+
+    # Both completions wait, the first one first.
+    async def take(_, engine):
+        for number, work in enumerate(posted):
+            assert int(engine.interrupt.value)
+            assert await engine.read("INTERRUPT_PENDING") == 1
+            assert (await engine.fields("STATUS"))["completions"] == len(posted) - number
+            assert await engine.fields("COMPLETION") == {
+                "collective": work.identity,
+                "status": CompletionStatus.OK,
+                "place": work.lane,
+                "valid": 1,
+            }
+        await ClockCycles(dut.clk, 4)
+        assert not int(engine.interrupt.value)
+
+    await _together(group, take)
+    _check_results(group, posted)
+    await _check_all(group, posted, cycles)
+
+
+async def _refusals(engine: AxiEngine) -> None:
+    """Writes of what is only read, reads of what is only written; no doorbell is taken by it."""
+    for register in engine.table.values():
+        for address in register.addresses():
+            if register.access in (Access.READ, Access.POP):
+                for part in (address, address + 4)[: 1 + register.wide]:
+                    answer = await engine.host.write(part, b"\xff\xff\xff\xff")
+                    assert answer.resp is AxiResp.SLVERR, register.name
+            elif register.access is Access.WRITE:
+                read = await engine.host.read(address, 4)
+                assert read.resp is AxiResp.SLVERR, register.name
+    for number, row in enumerate(("DIM_STATUS", "DIM_PROGRESS", "DIM_BUSY_CYCLES")):
+        last = engine.table[row].addresses()[-1]  # behind the last dim of the last class
+        behind = last + engine.table[row].stride
+        assert (await engine.host.read(behind, 4)).resp is AxiResp.SLVERR, (number, row)
+    third = engine.address("DOORBELL_1") + 4  # of a third class
+    assert (await engine.host.write(third, bytes(4))).resp is AxiResp.SLVERR
+
+
+class _Held:
+    """Takes an all-reduce of one chunk through all ranks, a wait at a time, and looks at it there.
+
+    On dim 0 it is scattered (op 0), on dim 1 scattered and gathered (op 0), on dim 0 gathered
+    (op 1). Ops wait for a grant, with the message at the port, for their neighbour's message.
+    """
+
+    def __init__(self, group: AxiGroup) -> None:
+        self.group = group
+        self.states = [_state() for _ in _PLACES]
+
+    def _pause(self, model: str, pause: bool) -> None:
+        for engine in self.group.engines:
+            engine.channels()[model].pause = pause
+
+    async def through(self, work: Work) -> None:
+        """Post it, and see it to its end."""
+        clk = self.group.clk
+        name = work.request.traffic_class
+        lane = work.lane
+        links = [f"{dim}_{name}" for dim in range(2)]
+        waits = WaitCause
+        op = {"running": 1, "queued": 1, "start_cause": waits.SOURCE}  # an op waits behind it
+        alone = {"running": 1}
+        # What dim 0 and dim 1 say, and the counter that runs, at each stop.
+        self._pause(f"from grant_{links[0]}", True)
+
+        async def ring(_, engine):
+            assert await engine.write(_DOORBELLS[lane], work.place) is AxiResp.OKAY
+
+        await _together(self.group, ring)
+        behind = _state(queued=1, start_cause=waits.SOURCE)
+        stops = [
+            # the models that hold on, those that let go; states; progress; what stalls
+            ([], [], _state(**op, cause=waits.GRANT), behind, (0, 0, 0), "stall_grant"),
+            ([f"from {links[0]}"], [f"from grant_{links[0]}"],
+             _state(**op, cause=waits.LINK), behind, (0, 0, 0), "stall_link"),
+            ([f"to {links[0]}"], [f"from {links[0]}"],
+             _state(**op, cause=waits.RECEIVE), behind, (0, 1, 0), ""),
+            ([f"from grant_{links[1]}"], [f"to {links[0]}"],
+             _state(queued=1, start_cause=waits.SOURCE, op=1), _state(**alone, cause=waits.GRANT),
+             (1, 0, 0), "stall_grant"),
+            ([f"from {links[1]}"], [f"from grant_{links[1]}"],
+             # All of the short message has left the SRAM: its next one waits already, for data.
+             _state(queued=1, start_cause=waits.SOURCE, op=1), _state(**alone, cause=waits.DATA),
+             (1, 0, 0), "stall_link stall_data"),
+            ([f"to {links[1]}"], [f"from {links[1]}"],
+             _state(queued=1, start_cause=waits.SOURCE, op=1), _state(**alone, cause=waits.DATA),
+             (1, 1, 0), "stall_data"),
+            ([f"to {links[0]}"], [f"to {links[1]}"],
+             _state(**alone, op=1, cause=waits.RECEIVE), _state(op=1), (0, 1, 0), ""),
+        ]  # fmt: skip
+        for hold, release, *states, (dim, sent, received), running in stops:
+            for model in hold:
+                self._pause(model, True)
+            for model in release:
+                self._pause(model, False)
+            await ClockCycles(clk, 120)
+            self.states[2 * lane : 2 * lane + 2] = states
+            progress = _progress(sent, received, work.identity)
+            await _together(self.group, self._look(2 * lane + dim, progress, running))
+        self._pause(f"to {links[0]}", False)
+        for engine in self.group.engines:
+            await engine.interrupted(2000, clk)
+        await ClockCycles(clk, 200)
+        self.states[2 * lane] = _state(op=2)
+
+    def _look(self, place: int, progress: dict[str, int], running: str):
+        """A host that reads what all dims say; at ``place`` something runs."""
+
+        async def look(_, engine: AxiEngine) -> None:
+            status = await engine.fields("STATUS")
+            assert status["idle"] == 0
+            for number, state in enumerate(self.states):
+                got = await engine.fields("DIM_STATUS", number)
+                assert got == state, (engine.rank, number, got, state)
+                got = await engine.fields("DIM_PROGRESS", number)
+                wanted = progress if number == place else _progress()
+                assert got == wanted, (engine.rank, number, got, wanted)
+            # Counters of cycles go on with the clock, at this place alone.
+            steady = {"busy_cycles", "context_cycles", *running.split()}
+            for name in counters(DimCounters):
+                if not name.startswith("stall") and "cycles" not in name:
+                    continue
+                for number in range(len(_PLACES)):
+                    first, begun = await self._timed(engine, f"DIM_{name.upper()}", number)
+                    second, ended = await self._timed(engine, f"DIM_{name.upper()}", number)
+                    runs = number == place and name in steady
+                    passed = ended - begun if runs else 0
+                    assert second - first == passed, (engine.rank, name, number, first, second)
+
+        return look
+
+    async def _timed(self, engine: AxiEngine, name: str, number: int) -> tuple[int, int]:
+        """The low half of a counter, and the cycle in which it came; two such are as far apart as
+        the counter was looked at."""
+        answer = await engine.host.read(engine.address(name, number), 4)
+        value = int.from_bytes(answer.data, "little")
+        return value, int(cocotb.utils.get_sim_time("ns")) // 2

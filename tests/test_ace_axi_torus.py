@@ -1,5 +1,7 @@
 """The engine on AXI with two dims and two classes (see the bench)."""
 
+import pytest
+
 from sim_top.simulator import run_cocotb
 from tests.ace_axi_models import EXPECTED, TORUS_ENGINE, torus_model
 
@@ -31,3 +33,17 @@ def run(testcase: str, simulator: str = "verilator", *, seed: int = 1, **work) -
 
 def test_two_classes():
     run("two_classes", stall=30, chunks=2, flits=[32, 32, 32, 32])
+
+
+def test_registers():
+    run("registers")
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("simulator", ["icarus", "verilator"])
+def test_wide(simulator):
+    """Quiet and nervous ports, several seeds, more chunks than there are buffers."""
+    run("registers", simulator, seed=2)
+    for seed, (stall, flits) in enumerate(((0, 96), (20, 80), (60, 64)), start=2):
+        chunks = flits // 16
+        run("two_classes", simulator, seed=seed, stall=stall, chunks=chunks, flits=[flits] * 4)
