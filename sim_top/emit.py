@@ -292,7 +292,7 @@ def emit(
     text, chosen = written(top, preset=preset, settings=settings, progress=progress)
     files = {
         f"{top}.sv": text,
-        f"{top}.sdc": constraints(top, period_ps=period_ps),
+        f"{top}.sdc": constraints(text, top, period_ps=period_ps),
         f"{top}_example.v": instantiation(text, top),
     }
     if chosen.get("axi"):

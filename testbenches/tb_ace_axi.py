@@ -25,7 +25,8 @@ def _group(dut) -> AxiGroup:
     p = parameters()
     return AxiGroup(
         dut,
-        sizes=[p["ranks"]],
+        ranks=p["ranks"],
+        dims=1,
         expected=p["expected"],
         seed=seed(),
         stall=p.get("stall", 0),

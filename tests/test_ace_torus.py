@@ -11,7 +11,8 @@ from sim_top.bench.ace import (
     utilisation,
     watch,
 )
-from sim_top.bench.ace_bounds import AGREEMENT, LEAST_SHARE
+from sim_top.bench.ace_bounds import LEAST_SHARE
+from sim_top.bench.bounds import AGREEMENT
 from sim_top.crosscheck import Case
 from sim_top.crosscheck.matrix import Setting
 from sim_top.crosscheck.run import check_case

@@ -353,6 +353,7 @@ def test_long_nodes_of_a_trace() -> None:
         (["run", "e.yaml", "--json", "x" * 300], "--json: File name too long: xxx"),
         (["cosim", "e.yaml", "--output", "afile"], "--output must be a folder, not the file afile"),
         (["cosim", "e.yaml", "--output", "afile/x"], "--output must be a folder, not afile/x belo"),
+        (["cosim", "e.yaml", "--waves", "x.vcd"], "--waves must end in .fst, not 'x.vcd'"),
         (["cosim", "e.yaml", "--waves", "no/x.fst"], "--waves must name a file in an existing fol"),
         (["workload", "resnet50", "--out", ""], "argument --out: must be a path, not ''"),
         (["workload", "resnet50", "--out", "."], "--out must begin the names of files, not be t"),

@@ -166,9 +166,9 @@ def test_companions(exported, case):
 
 
 def test_constraints():
-    text = constraints("x", period_ps=800)
+    text = constraints(_SMALL, "pair", period_ps=800)
     assert "-period 0.8 [get_ports clk]" in text
-    assert "set_input_delay 0.32 -clock clk" in text
+    assert "set_input_delay 0.32 -clock clk [get_ports [list \\\n  a \\\n  b]]\n" in text
 
 
 _SMALL = """\

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 from sim_top import cli
-from sim_top.simulator.toolchain import BuildError
+from sim_top.simulator.toolchain import BuildError, run_tool
 from sim_top.synth import flow, tools
 from sim_top.synth.flow import Effort, Synthesis, synthesise
 from sim_top.synth.fpga import read_report
@@ -312,6 +312,26 @@ def test_command(installed, tmp_path, capsys):
     data = json.loads((tmp_path / "s.json").read_text())
     assert {"cells", "area_um2", "fmax_mhz", "blocks"} <= set(data)
     assert {b["name"]: b["memory_um2"] for b in data["blocks"]}["stream_fifo"] == 32 * 130 * 8
+
+
+def test_constraints_are_read_by_opensta(installed, tmp_path):
+    """Those that are emitted, on the netlist of the same design: every input but the clock has a
+    delay, and nothing is left without."""
+    settings = ["--set", "credits=32", "--set", "depth=32"]
+    assert cli.main(["emit", "link", "--out", str(tmp_path), *settings]) == 0
+    found = synthesise((tmp_path / "link.sv").read_text(), top="link", period_ns=5.0)
+    parts = found.verilog.parent
+    (tmp_path / "read.tcl").write_text(
+        f"read_liberty {parts / 'cells.lib'}\nread_liberty {parts / 'macros.lib'}\n"
+        f"read_verilog {found.verilog}\nlink_design link\nread_sdc link.sdc\n"
+        'puts "== setup"\ncheck_setup -verbose\nputs "== path"\n'
+        "report_checks -from [get_ports rst]\nexit\n"
+    )
+    said = run_tool([*tools.opensta(), "read.tcl"], directory=tmp_path)
+    assert "Error" not in said
+    setup, path = said.split("== setup")[1].split("== path")
+    assert setup.strip() == ""
+    assert re.search(r"2\.00 +2\.00 \^ input external delay", path)
 
 
 @pytest.mark.parametrize(

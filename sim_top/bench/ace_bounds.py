@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from sim_top.bench.registry import BenchError, Result
+from sim_top.bench.bounds import disagreements, refuse
+from sim_top.bench.registry import Result
 
-__all__ = ["AGREEMENT", "LEAST_SHARE", "check", "point"]
+__all__ = ["LEAST_SHARE", "check", "point"]
 
 LEAST_SHARE = 0.97
 """Of what the bottleneck could carry, what it must carry in the steady state. Decided here."""
-
-AGREEMENT = 0.01
-"""Of the RTL's cycles, how far the transaction-level model's may be off: no bank is short here, so
-it is a third of what docs/validation.md allows to a single case."""
 
 _BOTTLENECK = "ace.link_utilisation.4x2x2"
 _SCARCE = f"{_BOTTLENECK}.memory_128"
@@ -28,9 +25,8 @@ def check(results: Sequence[Result]) -> None:
     """Hold figures to their bounds.
 
     The bottleneck must be full to :data:`LEAST_SHARE`, or to that part of what its memory allows;
-    wherever there are cycles of the model beside those of the RTL (a name and the name with
-    ``.tlm`` behind it) they must agree within :data:`AGREEMENT`; every payload byte must be read
-    once and written once.
+    RTL and model must agree (:mod:`sim_top.bench.bounds`); every payload byte must be read once and
+    written once.
 
     Raises
     ------
@@ -45,18 +41,9 @@ def check(results: Sequence[Result]) -> None:
     ):
         if not found[name] >= least:
             wrong.append(f"{name} must be at least {least:.4f}, not {found[name]:.4f}")
-    for result in results:
-        model = found.get(f"{result.name}.tlm")
-        if model is None or result.unit != "cycles":
-            continue
-        if abs(result.value - model) > AGREEMENT * result.value:
-            wrong.append(
-                f"{result.name} must be within {AGREEMENT:.0%} of the TLM's {model:,.0f} cycles, "
-                f"not {result.value:,.0f}"
-            )
+    wrong += disagreements(results)
     for kind in ("reads", "writes"):
         name = f"ace.memory_{kind}_per_payload_byte"
         if found[name] != 1:
             wrong.append(f"{name} must be 1, not {found[name]:.4f}")
-    if wrong:
-        raise BenchError("; ".join(wrong))
+    refuse(wrong)

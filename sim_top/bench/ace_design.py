@@ -22,7 +22,8 @@ from sim_top.bench.ace import (
     line_share,
     torus_platform,
 )
-from sim_top.bench.ace_bounds import AGREEMENT, point
+from sim_top.bench.ace_bounds import point
+from sim_top.bench.bounds import AGREEMENT
 
 __all__ = ["check_agreement", "confirmed", "confirmed_table", "draw", "main", "model_table"]
 

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from fractions import Fraction
 
 from sim_top.bench.ace import utilisation, watch
+from sim_top.bench.bounds import disagreements, refuse
 from sim_top.bench.registry import Result
 from sim_top.cosim.outcome import Job, SingleCollectives
 from sim_top.cosim.run import run_job
@@ -25,10 +26,21 @@ from sw_model.platform import EngineParameters, MemoryParameters, Partition, Pla
 from sw_model.schedule.options import PlanBook, ScheduleOptions
 from sw_model.topology import Dim, DimKind, Topology
 
-__all__ = ["EVERYONE", "GROUPS", "measure", "model_at_once", "wafer_platform"]
+__all__ = [
+    "EVERYONE",
+    "GROUPS",
+    "LEAST_SHARE",
+    "check",
+    "measure",
+    "model_at_once",
+    "wafer_platform",
+]  # fmt: skip
 
 WAFER = TreeShape(ranks=4, ups=4, tops=2)
 _CHUNKS = 16
+
+LEAST_SHARE = 0.95
+"""Of the line rate, what every NPU link must carry between 25 % and 75 % of its flits."""
 _ELEMENTS = 32_768  # 64 KiB of FP16
 
 EVERYONE = Collective(Operation.ALL_REDUCE, _ELEMENTS, dims=(0,))
@@ -72,7 +84,7 @@ def measure() -> list[Result]:
     alone = model_at_once(platform, schedule, (EVERYONE,))
     flits = Fraction(EVERYONE.elements * EVERYONE.element_bytes, platform.engine.flit_bytes)
     speed = outcome.simulated / outcome.seconds
-    return [
+    figures = [
         Result("wafer.link_utilisation", utilisation(platform, watched, 0), "share of line rate"),
         Result("wafer.end_to_end", float(flits / watched.issued.cycles), "ideal / simulated"),
         Result("wafer.cycles", watched.issued.cycles, "cycles"),
@@ -86,6 +98,24 @@ def measure() -> list[Result]:
         Result("wafer.mp_and_dp.cycles.tlm", _cycles(groups), "cycles"),
         Result("wafer.cycles_per_s", speed, "cycles/s"),
     ]
+    check(figures)
+    return figures
+
+
+def check(results: Sequence[Result]) -> None:
+    """Hold figures to their bounds: every NPU link full to :data:`LEAST_SHARE`, and the model's
+    cycles those of the RTL (:mod:`sim_top.bench.bounds`).
+
+    Raises
+    ------
+    BenchError
+        naming all figures that are out of their bounds.
+    """
+    share = next(r.value for r in results if r.name == "wafer.link_utilisation")
+    wrong = disagreements(results)
+    if not share >= LEAST_SHARE:
+        wrong.append(f"wafer.link_utilisation must be at least {LEAST_SHARE}, not {share:.4f}")
+    refuse(wrong)
 
 
 def model_at_once(

@@ -52,7 +52,7 @@ def run(arguments: argparse.Namespace, output: Output) -> bool:
     if experiment.output is not None:
         check_folder("output" if arguments.output is None else "--output", experiment.output)
     if arguments.waves is not None:
-        check_file("--waves", arguments.waves)
+        check_file("--waves", arguments.waves, (".fst",))
     if experiment.endpoint.kind is not None:
         raise InputError(
             f"endpoint.kind must be left out, not {experiment.endpoint.kind!r}: the RTL is the "

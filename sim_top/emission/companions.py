@@ -54,19 +54,22 @@ def ports_of(systemverilog: str, top: str) -> tuple[Port, ...]:
     return tuple(declared[name] for name in names)
 
 
-def constraints(top: str, *, period_ps: int) -> str:
+def constraints(systemverilog: str, top: str, *, period_ps: int) -> str:
     """Synopsys Design Constraints: one clock, and what of it paths through ports may use.
 
-    ``rst`` is synchronous and is constrained as any other input.
+    ``rst`` is synchronous and is constrained as any other input. Inputs are listed: not every tool
+    can take the clock out of all of them.
     """
     period = period_ps / 1000
     outside = period * _OUTSIDE
+    inputs = [port.name for port in ports_of(systemverilog, top) if port.direction == "input"]
+    listed = " \\\n  ".join(name for name in inputs if name != "clk")
     return f"""\
 # {top}: one clock domain; the reset is synchronous to it.
 create_clock -name clk -period {period:g} [get_ports clk]
 set_clock_uncertainty {period * 0.02:g} [get_clocks clk]
-set_input_delay {outside:g} -clock clk \\
-  [remove_from_collection [all_inputs] [get_ports clk]]
+set_input_delay {outside:g} -clock clk [get_ports [list \\
+  {listed}]]
 set_output_delay {outside:g} -clock clk [all_outputs]
 """
 

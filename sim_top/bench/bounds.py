@@ -1,0 +1,36 @@
+"""Bounds of what is measured on the RTL and on the transaction-level model."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sim_top.bench.registry import BenchError, Result
+
+__all__ = ["AGREEMENT", "disagreements", "refuse"]
+
+AGREEMENT = 0.01
+"""Of the RTL's cycles, how far the transaction-level model's may be off: no bank is short in what
+is measured, so it is a third of what docs/validation.md allows to a single case."""
+
+
+def disagreements(results: Sequence[Result]) -> list[str]:
+    """Wherever there are cycles of the model beside those of the RTL (a name and the name with
+    ``.tlm`` behind it), what is wrong with those that differ by more than :data:`AGREEMENT`."""
+    found = {result.name: result.value for result in results}
+    wrong = []
+    for result in results:
+        model = found.get(f"{result.name}.tlm")
+        if model is None or result.unit != "cycles":
+            continue
+        if abs(result.value - model) > AGREEMENT * result.value:
+            wrong.append(
+                f"{result.name} must be within {AGREEMENT:.0%} of the TLM's {model:,.0f} cycles, "
+                f"not {result.value:,.0f}"
+            )
+    return wrong
+
+
+def refuse(wrong: Sequence[str]) -> None:
+    """Raise a :class:`BenchError` that names all of ``wrong``, if there is anything."""
+    if wrong:
+        raise BenchError("; ".join(wrong))
