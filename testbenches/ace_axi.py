@@ -191,8 +191,7 @@ class AxiGroup:
     Parameters
     ----------
     dut : an :class:`testbenches.ace_axi_ring.AceAxiGroup`
-    ranks, dims : its size
-    sizes : of the rings of each dim of a torus, innermost first; None: each dim is a ring of all
+    sizes : of the rings of each dim, innermost first
     classes : see :class:`AxiEngine`
     expected : attributes of the memory ports
     seed : of all stalls
@@ -204,22 +203,20 @@ class AxiGroup:
         self,
         dut: Any,
         *,
-        ranks: int,
-        dims: int,
+        sizes: Sequence[int],
         expected: Mapping[str, int],
         seed: int,
         stall: int = 0,
         links: bool = True,
-        sizes: Sequence[int] | None = None,
         classes: Sequence[str] = (),
     ) -> None:
         self.dut = dut
         self.clk = dut.clk
         self.engines = [
-            AxiEngine(dut, r, dims=dims, expected=expected, links=links, classes=classes)
-            for r in range(ranks)
+            AxiEngine(dut, r, dims=len(sizes), expected=expected, links=links, classes=classes)
+            for r in range(prod(sizes))
         ]
-        self._streams = _streams(dims if links else 0, classes)
+        self._streams = _streams(len(sizes) if links else 0, classes)
         self._sizes = sizes
         generator = random.Random(seed)
         if stall:
@@ -243,8 +240,6 @@ class AxiGroup:
 
     def _there(self, rank: int, dim: int, by: int) -> int:
         """The rank that is ``by`` further on a dim's ring."""
-        if self._sizes is None:
-            return (rank + by) % len(self.engines)
         stride = prod(self._sizes[:dim])
         place = rank // stride % self._sizes[dim]
         return rank + ((place + by) % self._sizes[dim] - place) * stride

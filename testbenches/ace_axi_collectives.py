@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from math import prod
 from typing import Any, Protocol
 
 import numpy as np
@@ -80,12 +79,9 @@ class Collectives:
         logging.getLogger("cocotb").setLevel(logging.WARNING)
         p = parameters() | changes
         self.p = p
-        sizes = sizes or [p["ranks"]]
         self.group = AxiGroup(
             dut,
-            ranks=prod(sizes),
-            dims=len(sizes),
-            sizes=sizes,
+            sizes=sizes or [p["ranks"]],
             expected=p["expected"],
             seed=seed(),
             stall=p.get("stall", 0),
@@ -197,6 +193,36 @@ class Collectives:
         await self.ring(work)
         assert set(await self.statuses(work)) == {CompletionStatus.OK}
         self.right(work, values)
+
+    async def aborts(self, *, latest: int) -> None:
+        """Hosts give collectives up, on one rank or on the first and the last, at any of so many
+        cycles: who says OK is right, who is wrong says so, what was rung behind is right."""
+        s, last = CompletionStatus, len(self.engines) - 1
+        seen = set()
+        for turn in range(self.p["turns"]):
+            bad = self.work()
+            values = self.place(bad, {})
+            good = self.work()
+            values_good = self.place(good, {})
+            await self.ring(bad)
+            await self.ring(good)
+            await ClockCycles(self.dut.clk, int(self.generator.integers(1, latest)))
+            who = {turn % len(self.engines)} if turn % 3 else {0, last}
+            for rank in who:
+                await self.engines[rank].write("ABORT", bad.collective)
+                await self.engines[rank].write("ABORT", 0xFFFF)  # at work nowhere: no effect
+            ended = await self.statuses(bad)
+            for rank, status in enumerate(ended):
+                allowed = {s.OK, s.PEER_ERROR} | ({s.ABORTED} if rank in who else set())
+                assert status in allowed, ended
+                if status is s.OK:
+                    self.right(bad, values, [rank])
+            if s.PEER_ERROR in ended:
+                assert s.ABORTED in ended, ended
+            seen |= set(ended)
+            assert set(await self.statuses(good)) == {s.OK}
+            self.right(good, values_good)
+        assert {s.ABORTED, s.PEER_ERROR} <= seen, seen
 
     def others(self, rank: int) -> list[int]:
         return [r for r in range(self.p["ranks"]) if r != rank]

@@ -25,8 +25,7 @@ def _group(dut) -> AxiGroup:
     p = parameters()
     return AxiGroup(
         dut,
-        ranks=p["ranks"],
-        dims=1,
+        sizes=[p["ranks"]],
         expected=p["expected"],
         seed=seed(),
         stall=p.get("stall", 0),

@@ -115,27 +115,4 @@ async def aborts(dut):
     """The same at any time: who says OK is right, and who is wrong says so."""
     t = TorusCollectives(dut)
     await t.begin()
-    seen = set()
-    for turn in range(t.p["turns"]):
-        bad = t.work()
-        values = t.place(bad, {})
-        good = t.work()
-        values_good = t.place(good, {})
-        await t.ring(bad)
-        await t.ring(good)
-        await ClockCycles(dut.clk, int(t.generator.integers(1, t.p["latest"])))
-        who = {turn % 4} if turn % 3 else {0, 3}
-        for rank in who:
-            await t.engines[rank].write("ABORT", bad.collective)
-        ended = await t.statuses(bad)
-        for rank, status in enumerate(ended):
-            allowed = {S.OK, S.PEER_ERROR} | ({S.ABORTED} if rank in who else set())
-            assert status in allowed, ended
-            if status is S.OK:
-                t.right(bad, values, [rank])
-        if S.PEER_ERROR in ended:
-            assert S.ABORTED in ended, ended
-        seen |= set(ended)
-        assert set(await t.statuses(good)) == {S.OK}
-        t.right(good, values_good)
-    assert {S.ABORTED, S.PEER_ERROR} <= seen, seen
+    await t.aborts(latest=t.p["latest"])

@@ -32,8 +32,6 @@ def _group(dut) -> AxiGroup:
     logging.getLogger("cocotb").setLevel(logging.WARNING)
     return AxiGroup(
         dut,
-        ranks=TORUS.topology.npus,
-        dims=2,
         sizes=(2, 2),
         classes=CLASSES,
         expected=parameters()["expected"],

@@ -177,32 +177,7 @@ async def aborts(dut):
     """The host gives a collective up, in the middle, on one rank or on several."""
     t = Collectives(dut)
     await t.begin()
-    ranks = t.p["ranks"]
-    seen = set()
-    for turn in range(t.p["turns"]):
-        bad = t.work()
-        values = t.place(bad, {})
-        good = t.work()
-        values_good = t.place(good, {})
-        await t.ring(bad)
-        await t.ring(good)
-        await ClockCycles(dut.clk, int(t.generator.integers(1, 400)))
-        who = {turn % ranks} if turn % 3 else {0, ranks - 1}
-        for rank in who:
-            await t.engines[rank].write("ABORT", bad.collective)
-            await t.engines[rank].write("ABORT", 0xFFFF)  # at work nowhere: no effect
-        ended = await t.statuses(bad)
-        for rank, status in enumerate(ended):
-            allowed = {S.OK, S.PEER_ERROR} | ({S.ABORTED} if rank in who else set())
-            assert status in allowed, ended
-            if status is S.OK:
-                t.right(bad, values, [rank])
-        if len(who) == 1 and S.PEER_ERROR in ended:
-            assert ended[min(who)] is S.ABORTED, ended
-        seen |= set(ended)
-        assert set(await t.statuses(good)) == {S.OK}
-        t.right(good, values_good)
-    assert {S.ABORTED, S.PEER_ERROR} <= seen, seen
+    await t.aborts(latest=400)
 
 
 @cocotb.test(timeout_time=8000, timeout_unit="us")

@@ -60,12 +60,16 @@ def _case(rng: random.Random) -> tuple[Program, Rules]:
             for _ in range(rng.choice((1, 1, 2)))
         ]
     after = _dependencies(rng, plans)
-    rules = Rules(
+    return Program(plans, after), _rules(rng, limits)
+
+
+def _rules(rng: random.Random, limits: Limits) -> Rules:
+    """All of them, for engines of so many contexts."""
+    return Rules(
         contexts=limits.contexts or 1,
         queue_depth=rng.choice((1, 2, 4)),
         switch_slots=rng.choice((1, 2)),
     )
-    return Program(plans, after), rules
 
 
 def _dependencies(
@@ -145,12 +149,7 @@ def _exchange_case(rng: random.Random) -> tuple[Program, Rules]:
                 limits=limits,
             )
         )
-    rules = Rules(
-        contexts=limits.contexts or 1,
-        queue_depth=rng.choice((1, 2, 4)),
-        switch_slots=rng.choice((1, 2)),
-    )
-    return Program({"dp": plans}), rules
+    return Program({"dp": plans}), _rules(rng, limits)
 
 
 def _stopped(cases: range, **broken: bool) -> list[int]:
@@ -311,11 +310,7 @@ def _mixed_case(rng: random.Random) -> Mixed:
                     limits=limits,
                 )
             )
-    rules = Rules(
-        contexts=limits.contexts or 1,
-        queue_depth=rng.choice((1, 2, 4)),
-        switch_slots=rng.choice((1, 2)),
-    )
+    rules = _rules(rng, limits)
     program = Program(plans, _dependencies(rng, plans))
     return Mixed(program, rules, dims, frozenset(schedulers))
 

@@ -1,6 +1,7 @@
 """The runner of unit simulations: what passes, what fails, and what it says."""
 
 import re
+import shutil
 from pathlib import Path
 
 import pytest
@@ -201,3 +202,14 @@ def test_a_tool_that_is_not_there(tmp_path):
     message = "no-such-tool must be installed and on PATH; run `make setup`"
     with pytest.raises(InputError, match=f"^{message}$"):
         run_tool(["no-such-tool", "-x"], directory=tmp_path)
+
+
+@pytest.mark.parametrize("tool", ["make", "g++"])
+def test_a_compiler_that_is_not_there(tool, monkeypatch, tmp_path):
+    """Verilator would run it in the middle of its work, and fail with what a shell says."""
+    monkeypatch.setenv("ANTIPHON_BUILD", str(tmp_path))
+    monkeypatch.setattr(shutil, "which", lambda name: None if name == tool else f"/usr/bin/{name}")
+    sources = {"m.sv": "module m(input clk); endmodule\n"}
+    message = f"{tool} must be installed and on PATH; run `make setup`"
+    with pytest.raises(InputError, match=f"^{re.escape(message)}$"):
+        build(Model(top="m", sources=sources, simulator="verilator"))

@@ -23,7 +23,7 @@ from sim_top.bench.ace import (
     torus_platform,
 )
 from sim_top.bench.ace_bounds import point
-from sim_top.bench.bounds import AGREEMENT
+from sim_top.bench.bounds import AGREEMENT, agree
 
 __all__ = ["check_agreement", "confirmed", "confirmed_table", "draw", "main", "model_table"]
 
@@ -55,7 +55,7 @@ def check_agreement(model: Cycles, rtl: Cycles) -> None:
         naming the first engine for which they do not.
     """
     for (chunks, contexts), cycles in rtl.items():
-        if abs(model[chunks, contexts] - cycles) > AGREEMENT * cycles:
+        if not agree(cycles, model[chunks, contexts]):
             raise ValueError(
                 f"{chunks} chunks and {contexts} contexts: the RTL's {cycles:,} cycles must be "
                 f"within {AGREEMENT:.0%} of the TLM's {model[chunks, contexts]:,}; measure again: "

@@ -6,11 +6,16 @@ from collections.abc import Sequence
 
 from sim_top.bench.registry import BenchError, Result
 
-__all__ = ["AGREEMENT", "disagreements", "refuse"]
+__all__ = ["AGREEMENT", "agree", "disagreements", "refuse"]
 
 AGREEMENT = 0.01
 """Of the RTL's cycles, how far the transaction-level model's may be off: no bank is short in what
 is measured, so it is a third of what docs/validation.md allows to a single case."""
+
+
+def agree(rtl: float, model: float) -> bool:
+    """Whether these cycles are within :data:`AGREEMENT` of each other."""
+    return abs(rtl - model) <= AGREEMENT * rtl
 
 
 def disagreements(results: Sequence[Result]) -> list[str]:
@@ -22,7 +27,7 @@ def disagreements(results: Sequence[Result]) -> list[str]:
         model = found.get(f"{result.name}.tlm")
         if model is None or result.unit != "cycles":
             continue
-        if abs(result.value - model) > AGREEMENT * result.value:
+        if not agree(result.value, model):
             wrong.append(
                 f"{result.name} must be within {AGREEMENT:.0%} of the TLM's {model:,.0f} cycles, "
                 f"not {result.value:,.0f}"

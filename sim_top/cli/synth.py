@@ -23,15 +23,20 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """Add arguments."""
     parser.add_argument("top", metavar="TOP", help="ace, fred, link, or platform")
     add_design_options(parser, period="clock period that cells are chosen for")
+    parser.set_defaults(effort="area")
     effort = parser.add_mutually_exclusive_group()
     effort.add_argument(
         "--speed",
-        action="store_true",
+        dest="effort",
+        action="store_const",
+        const="speed",
         help="map every module for its shortest paths, not for the least area at that clock period",
     )
     effort.add_argument(
         "--flat",
-        action="store_true",
+        dest="effort",
+        action="store_const",
+        const="flat",
         help="map for the shortest paths of the whole, its modules joined into one: the clock, "
         "without the area by block",
     )
@@ -63,11 +68,7 @@ def run(arguments: argparse.Namespace, output: Output) -> bool:
                 text,
                 top=arguments.top,
                 period_ns=arguments.period_ps / 1000,
-                effort=Effort.FLAT
-                if arguments.flat
-                else Effort.SPEED
-                if arguments.speed
-                else Effort.AREA,
+                effort=Effort(arguments.effort),
                 progress=progress,
             )
             fpga = place_ecp5(text, top=arguments.top) if arguments.ecp5 else None

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import shutil
-
 from sim_top.platform.parameters import engine_parameters
-from sim_top.simulator.toolchain import verilator_version
+from sim_top.simulator.toolchain import check_compilers, verilator_version
 from sw_model.errors import InputError
 from sw_model.fred.construction import check_size
 from sw_model.fred.dim_flows import dim_flows
@@ -53,6 +51,4 @@ def check_rtl(platform: Platform) -> None:
     except ValueError as error:
         raise InputError(f"the engines: {error}") from None
     verilator_version()
-    for tool in ("make", "g++"):
-        if shutil.which(tool) is None:
-            raise InputError(f"{tool} must be installed and on PATH; run `make setup`")
+    check_compilers()

@@ -19,6 +19,7 @@ from sim_top.coverage.instrument import destination, instrumented
 from sim_top.simulator.cache import build_root, cached, content_key
 from sim_top.simulator.toolchain import (
     BuildError,
+    check_compilers,
     icarus_version,
     jobs,
     make_arguments,
@@ -101,7 +102,8 @@ def build(model: Model) -> Path:
     BuildError
         where a tool fails, with the end of what it said.
     InputError
-        where waveforms are wanted and the libraries that write them are missing.
+        where a tool is missing; where waveforms are wanted and the libraries that write them are
+        missing.
     """
     if destination() is not None:
         model = instrumented(model)
@@ -184,6 +186,7 @@ def _check_waveforms(directory: Path) -> None:
 
 
 def _build_verilator(model: Model, directory: Path) -> None:
+    check_compilers()
     if model.waves:
         _check_waveforms(directory)
     sources = _write_sources(model, directory)

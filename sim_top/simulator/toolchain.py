@@ -20,6 +20,7 @@ from sw_model.errors import AntiphonError, InputError
 
 __all__ = [
     "BuildError",
+    "check_compilers",
     "icarus_version",
     "jobs",
     "make_arguments",
@@ -58,7 +59,7 @@ def run_tool(
             check=False,
         )
     except FileNotFoundError:
-        raise InputError(f"{command[0]} must be installed and on PATH; run `make setup`") from None
+        raise _missing(command[0]) from None
     if result.returncode:
         tail = "\n".join(result.stdout.splitlines()[-40:])
         raise BuildError(
@@ -66,6 +67,23 @@ def run_tool(
             f"  {' '.join(command)}\n{tail}"
         )
     return result.stdout
+
+
+def _missing(tool: str) -> InputError:
+    return InputError(f"{tool} must be installed and on PATH; run `make setup`")
+
+
+def check_compilers() -> None:
+    """Refuse to build with Verilator where something is missing that it runs by itself.
+
+    Raises
+    ------
+    InputError
+        naming it.
+    """
+    for tool in ("make", "g++"):
+        if shutil.which(tool) is None:
+            raise _missing(tool)
 
 
 @cache
