@@ -129,7 +129,7 @@ def test_crosscheck_json() -> None:
     assert report["cases"][0]["error"] == pytest.approx(-0.01)
     assert set(report["cases"][0]) == {
         "name", "data_ok", "counters_ok", "rtl_cycles", "tlm_cycles", "error", "bank_collisions",
-        "packet_cycles", "notes",
+        "packet_cycles", "uncontended", "notes",
     }  # fmt: skip
     assert report["stalled"] == []
 
@@ -152,6 +152,7 @@ def test_durations_under_random_stalls_are_not_compared() -> None:
             "rtl_cycles": 1500,
             "bank_collisions": 7,
             "packet_cycles": 0,
+            "uncontended": False,
             "notes": [],
         }
     ]

@@ -92,9 +92,12 @@ class DimEngine:
         self._queue: deque[Op] = deque()
         self._accepted = 0
         self._contexts: list[Op | None] = [None] * contexts
-        self._early: deque[tuple[int, int, int, int, int]] = deque()  # their op has not started
+        # Their op has not started.
+        self._early: deque[tuple[int, int, int, int, int, int]] = deque()
         # By port: messages that wait for others, and the cycle behind what is written.
-        self._arrived: list[deque[tuple[Op, int, int, int, int]]] = [deque() for _ in range(ports)]
+        self._arrived: list[deque[tuple[Op, int, int, int, int, int]]] = [
+            deque() for _ in range(ports)
+        ]
         self._line = [0] * ports
         self._startable = 0  # cycle from which the next op may start
         self._due = NEVER  # cycle in which it will be tried
@@ -227,10 +230,19 @@ class DimEngine:
     # Receive unit
 
     def message(
-        self, number: int, step: int, first: int, last: int, flits: int, port: int = 0
+        self,
+        number: int,
+        step: int,
+        first: int,
+        last: int,
+        flits: int,
+        port: int = 0,
+        *,
+        header: int = NEVER,
     ) -> int:
         """A message for receive step ``step`` of op ``number``: its first and its last payload
-        flit would be written in these cycles.
+        flit would be written in these cycles. FRED dims: ``header`` of its last packet, counted as
+        if headers were written too.
 
         Returns
         -------
@@ -241,14 +253,14 @@ class DimEngine:
         """
         op = self._contexts[number % self.contexts]
         if self._early or op is None or op.number != number:
-            self._early.append((number, step, first, last, flits))
+            self._early.append((number, step, first, last, flits, header))
             return NEVER
         record = op.record.program
         assert record is not None
         if not record.ordered and (self.ports == 1 or not self._arrived[port]):
             # It may stand behind messages that have waited for their op.
-            return self._received(op, port, step, first, last, flits)
-        self._arrived[port].append((op, step, first, last, flits))
+            return self._received(op, port, step, first, last, flits, header)
+        self._arrived[port].append((op, step, first, last, flits, header))
         self._in_order(port)
         return last
 
@@ -257,7 +269,7 @@ class DimEngine:
         queue = self._arrived[port]
         taken = False
         while queue:
-            op, step, first, last, flits = queue[0]
+            op, step, first, last, flits, header = queue[0]
             assert op.record.program is not None
             wait = op.record.program.waits[port][step]
             if wait is not None:
@@ -268,14 +280,16 @@ class DimEngine:
                 first = max(first, begun + self.timing.receive)
                 last = max(last, before + self.timing.receive)
             queue.popleft()
-            self._received(op, port, step, first, last, flits)
+            self._received(op, port, step, first, last, flits, header)
             taken = True
         if taken:
             for other in range(self.ports):
                 if other != port and self._arrived[other]:
                     self._in_order(other)
 
-    def _received(self, op: Op, port: int, step: int, first: int, last: int, flits: int) -> int:
+    def _received(
+        self, op: Op, port: int, step: int, first: int, last: int, flits: int, header: int
+    ) -> int:
         """A message is written in these cycles, or behind the one before it at this port.
 
         Returns
@@ -283,6 +297,7 @@ class DimEngine:
         int
             cycle in which its last flit is written
         """
+        held = self._line[port] > first
         first = max(first, self._line[port])
         last = max(last, first + flits - 1)
         self._line[port] = last + 2  # a header follows
@@ -290,9 +305,11 @@ class DimEngine:
         op.last[port][step] = last
         op.receiving -= 1
         if self.granted is None:
-            # A header is one flit ahead of the first payload flit of its packet.
-            before = (flits - 1) // self._packet_flits * self._packet_flits
-            begun = (last - (flits - 1 - before) if before else first) - self.timing.receive
+            begun = header + 1
+            if held:  # its flits follow at one a cycle
+                before = (flits - 1) // self._packet_flits * self._packet_flits
+                begun = last - (flits - 1 - before) if before else first
+            begun -= self.timing.receive
             if begun > op.begun:
                 op.begun = begun
             if not op.receiving:
@@ -319,14 +336,14 @@ class DimEngine:
         waiting, self._early = self._early, deque()
         soonest = self.kernel.now + 2 + self.timing.receive
         while waiting:
-            number, step, first, last, flits = waiting[0]
+            number, step, first, last, flits, header = waiting[0]
             op = self._contexts[number % self.contexts]
             if op is None or op.number != number:
                 break
             waiting.popleft()
             # What the link has buffered follows at one flit a cycle.
-            first = max(first, soonest)
-            self.inlet.drained(self.message(number, step, first, last, flits))
+            first, header = max(first, soonest), max(header, soonest - 1)
+            self.inlet.drained(self.message(number, step, first, last, flits, header=header))
         self._early = waiting
 
     # For the watchdog

@@ -213,8 +213,14 @@ class _Port:
 
     def deliver(self, number: int, step: int, second: int, last: int, flits: int) -> None:
         """A message whose second and last flit are taken from the inputs in these cycles."""
-        back = self.switch.back
-        read = self.engine.message(number, step, second + back, last + back, flits - 1)
+        back, down = self.switch.back, self.down
+        closing = (flits - 1) // (self.switch.packet_flits + 1) * (self.switch.packet_flits + 1)
+        header = down.first
+        if closing:
+            header = last - (down.departed(flits - 1) - down.departed(closing))
+        read = self.engine.message(
+            number, step, second + back, last + back, flits - 1, header=header + back
+        )
         if read > last + back:
             self.unread.append([flits, read])
 

@@ -22,12 +22,13 @@ class MessageGate(RateGate):
     first : cycle in which the first flit of the last message left
     """
 
-    __slots__ = ("_ahead", "first")
+    __slots__ = ("_ahead", "_begun", "first")
 
     def __init__(self, rate: Fraction, ahead: int) -> None:
         super().__init__(rate)
         self._ahead = ahead
         self.first = 0
+        self._begun = 0  # the accumulator in that cycle
 
     def message(self, ready: int, flits: int) -> tuple[int, int, int]:
         """Let ``flits`` (at least 1), all ready in cycle ``ready``, leave as soon as they may.
@@ -50,6 +51,7 @@ class MessageGate(RateGate):
             first += wait
             saved += wait * gain
         self.first = first
+        self._begun = saved
         more = flits - 1
         if gain == cost:
             last = first + more
@@ -69,6 +71,12 @@ class MessageGate(RateGate):
         before = flits - self._ahead
         taken = first - ((saved - before * cost) // gain) + 1
         return second, last, taken
+
+    def departed(self, index: int) -> int:
+        """Cycle in which flit ``index`` (from 0) of the message let through last has left, where
+        nothing but the rate has held it up."""
+        waited = (self._begun - (index + 1) * self._cost) // self._gain
+        return self.first + max(index, -waited)
 
     def stretch(self, last: int) -> None:
         """The message let through last leaves more slowly than the rate asks for, because its

@@ -239,7 +239,9 @@ class _Lane:
         flits += len(wire) - 1
         read = 0
         if packet.final:
-            read = self.engine.message(number, step, first + delay, int(wire[-1]) + delay, flits)
+            header = int(wire[0]) + delay
+            last = int(wire[-1]) + delay
+            read = self.engine.message(number, step, first + delay, last, flits, header=header)
         else:
             self._begun[number, step] = (first, flits)
         if read == NEVER:

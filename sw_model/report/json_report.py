@@ -74,7 +74,9 @@ def crosscheck_json(crosscheck: Crosscheck) -> dict[str, Any]:
     """Of the cross-check; ``error`` is relative and signed, negative where the TLM is faster, and
     null where the RTL took no time at all and the TLM did. ``stalled`` are the cases in which
     memories refuse at random: right in data and counters, but their durations are not compared.
-    ``packet_cycles`` is what a case beside other classes may also be off by, else 0."""
+    ``packet_cycles`` is what a case beside other classes may also be off by, else 0.
+    ``uncontended`` cases ran alone, and no bank of SRAM refused them anything: equal to the
+    cycle."""
     return {
         "ok": crosscheck.ok,
         "bound": crosscheck.bound,
@@ -98,6 +100,7 @@ def _case(case: CrosscheckCase) -> dict[str, Any]:
         "rtl_cycles": case.rtl_cycles,
         "bank_collisions": case.bank_collisions,
         "packet_cycles": case.packet_cycles,
+        "uncontended": case.uncontended,
         "notes": list(case.notes),
     }
 
