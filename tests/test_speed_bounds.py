@@ -80,8 +80,8 @@ def test_every_bound_is_of_a_figure_that_is_measured(module) -> None:
 
 @pytest.mark.full
 def test_a_small_platform_is_built_once() -> None:
-    """A ring of two: the second process finds what the first has left. Of the processors alone, since
-    other tests may run beside."""
+    """A ring of two: the second process finds what the first has left. Measured by the processors'
+    time, since other tests may run beside."""
     ring = Dim(DimKind.RING, 2, Fraction(20 * 10**9), 8_000)
     scratch, cached = build.times(Platform.from_topology(Topology((ring,))))
     assert 0 < cached.processor < scratch.processor / 8
