@@ -410,7 +410,7 @@ def test_cosim(folder, antiphon, monkeypatch) -> None:
     put(monkeypatch, "sim_top.cosim.run", run_cosim=run_cosim)
     status, out, _ = antiphon("cosim", "e.yaml", "--scale", "1/8", "--output", "out")
     assert status == 0
-    assert "1 cases, error at most 0.50%" in out
+    assert "1 case, error at most 0.50%" in out
     assert "1,000 cycles, 600 of them simulated in 1.5 s" in out
     assert sorted(path.name for path in (folder / "out").iterdir()) == [
         "e.json",

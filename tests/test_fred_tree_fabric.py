@@ -10,7 +10,7 @@ import pytest
 
 from sim_top import cli
 from sim_top.bench.wafer import EVERYONE, GROUPS, model_at_once, wafer_platform
-from sim_top.cosim.run import check_memory
+from sim_top.cosim.placement import check_payloads
 from sim_top.crosscheck.matrix import Case, Setting
 from sim_top.crosscheck.run import check_case
 from sim_top.crosscheck.tree import tree_collectives, tree_platform, tree_shards
@@ -109,7 +109,7 @@ def test_a_collective_that_the_table_was_not_made_for() -> None:
 def test_a_payload_over_the_memory_is_refused_before_anything_is_built() -> None:
     request = Collective(ALL_REDUCE, 1 << 19, dims=(0,))
     with pytest.raises(InputError, match=r"^the payloads need 131072 flits beside each NPU, and"):
-        check_memory(SMALL, [request])
+        check_payloads(SMALL, [request])
 
 
 def test_a_workload_of_tensor_and_data_groups() -> None:
@@ -125,7 +125,7 @@ def test_a_workload_of_tensor_and_data_groups() -> None:
     assert groups["dp"] == tuple(map(tuple, rows.T.tolist()))
     table = tree_table(where.tree, collectives.values())
     assert len(table.entries) == 2  # all groups of a class at the same time
-    check_memory(where, collectives.values())
+    check_payloads(where, collectives.values())
 
 
 def test_a_tensor_group_that_does_not_divide_the_wafer() -> None:

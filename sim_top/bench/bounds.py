@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from sim_top.bench.registry import BenchError, Result
 
-__all__ = ["AGREEMENT", "agree", "disagreements", "refuse"]
+__all__ = ["AGREEMENT", "agree", "disagreements", "refuse", "too_high", "too_low"]
 
 AGREEMENT = 0.01
 """Of the RTL's cycles, how far the transaction-level model's may be off: no bank is short in what
@@ -33,6 +33,27 @@ def disagreements(results: Sequence[Result]) -> list[str]:
                 f"not {result.value:,.0f}"
             )
     return wrong
+
+
+def too_low(results: Sequence[Result], name: str, least: float, digits: int = 4) -> list[str]:
+    """What is wrong with the figure of this name where it must be at least so much; shown with so
+    many digits behind the point."""
+    value = _value(results, name)
+    if value >= least:
+        return []
+    return [f"{name} must be at least {least:,}, not {value:,.{digits}f}"]
+
+
+def too_high(results: Sequence[Result], name: str, most: float, digits: int = 1) -> list[str]:
+    """Likewise, where it must be at most so much."""
+    value = _value(results, name)
+    if value <= most:
+        return []
+    return [f"{name} must be at most {most:,}, not {value:,.{digits}f}"]
+
+
+def _value(results: Sequence[Result], name: str) -> float:
+    return next(result.value for result in results if result.name == name)
 
 
 def refuse(wrong: Sequence[str]) -> None:

@@ -111,6 +111,15 @@ GROUPS = (
         "sim_top.bench.wafer",
     ),
     Group(
+        (
+            "build.wafer.scratch.seconds",
+            "build.wafer.scratch.processor_seconds",
+            "build.wafer.cached.seconds",
+            "build.wafer.cached.processor_seconds",
+        ),
+        "sim_top.bench.build",
+    ),
+    Group(
         ("tlm.seconds.npus_1024", "tlm.seconds.npus_4096", "tlm.seconds.npus_1048576"),
         "sim_top.bench.tlm",
     ),

@@ -15,10 +15,10 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from sim_top.cosim.memory_map import MemoryMap, Region, Regions, payload
+from sim_top.cosim.memory_map import Region, payload
 from sim_top.cosim.outcome import IDLE_CYCLES, Issued
+from sim_top.cosim.placement import Placement
 from sim_top.platform.control import PlatformControl, PlatformError
-from sim_top.records import RecordCompiler, descriptor_bytes
 from sw_model.backend import Completion
 from sw_model.collective.plan import Collective, CollectivePlan
 from sw_model.errors import DeadlockError
@@ -57,19 +57,13 @@ class RtlBackend:
     ) -> None:
         self.control = control
         self.platform: Platform = book.platform
-        self.book = book
         self.seed = seed
-        self.protected = protected
         self.ahead = 0
         self._restless = 0  # cycles in which something may still move after all has ended
         npus = self.platform.topology.npus
         self.representatives: Sequence[int] = tuple(range(npus))
         lanes = range(self.platform.engine.lanes)
-        self._compilers = [
-            [RecordCompiler(self.platform, rank, control.flows, lane) for rank in range(npus)]
-            for lane in lanes
-        ]
-        self._memory = MemoryMap(self.platform.memory.words)
+        self._placement = Placement(book, control.flows, protected=protected)
         self._entries: list[_Entry] = []
         self._entered = [0] * npus  # collectives entered, by rank
         # By rank and class: in an engine, completions that the engine has counted, doorbells rung.
@@ -188,35 +182,14 @@ class RtlBackend:
 
     def _prepare(self, number: int, collective: Collective) -> _Entry:
         """Plan it, place it in memory and write its descriptors."""
-        plan = self.book.plan(number, collective)
-        lane = self.platform.engine.lane_of(collective.traffic_class)
+        placed = self._placement.place(number, collective)
         flit = self.platform.engine.flit_bytes
-        regions = Regions.of(collective, self.platform)
-        what = f"collective {number}"
-        # The descriptor names the regions, so it is made last; it lies right behind the source,
-        # so that one transfer brings both.
-        result = self._memory.take(regions.result_flits, what)
-        source = self._memory.take(regions.source_flits, what)
-        blocks = [
-            descriptor_bytes(
-                compiler.compile(
-                    plan,
-                    collective=number % (1 << 16),
-                    source=source.first,
-                    result=result.first,
-                    begin=self.protected,
-                )
-            )
-            for compiler in self._compilers[lane]
-        ]
-        longest = max(len(block) for block in blocks)
-        descriptor = self._memory.take(-(-longest // flit), what)
-        entry = _Entry(plan, descriptor, source, result)
-        for rank, block in enumerate(blocks):
-            image = np.zeros((source.flits + descriptor.flits) * flit, dtype=np.uint8)
+        entry = _Entry(placed.plan, placed.descriptor, placed.source, placed.result)
+        start = placed.source.flits * flit
+        for rank, block in enumerate(placed.blocks):
+            image = np.zeros(start + placed.descriptor.flits * flit, dtype=np.uint8)
             data = payload(collective, seed=self.seed, number=number, rank=rank)
-            image[: regions.source_bytes] = data.view(np.uint8)
-            start = source.flits * flit
+            image[: placed.source_bytes] = data.view(np.uint8)
             image[start : start + len(block)] = np.frombuffer(block, dtype=np.uint8)
             entry.contents.append(image)
         return entry

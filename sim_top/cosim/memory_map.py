@@ -68,8 +68,8 @@ class MemoryMap:
         self.words = words
         self.used = 0
 
-    def take(self, flits: int, what: str) -> Region:
-        """The next ``flits`` flits.
+    def take(self, flits: int, what: str, *, lower: str = "the payload scale") -> Region:
+        """The next ``flits`` flits. ``lower`` is what else than a larger memory would help.
 
         Raises
         ------
@@ -79,7 +79,7 @@ class MemoryMap:
         if self.used + flits > self.words:
             raise InputError(
                 f"{what} needs {flits} flits on top of {self.used}, and the memory inside the "
-                f"simulation has {self.words}: raise memory.words, or lower the payload scale"
+                f"simulation has {self.words}: raise memory.words, or lower {lower}"
             )
         region = Region(self.used, flits)
         self.used += flits

@@ -5,20 +5,19 @@ from __future__ import annotations
 import shutil
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
-from sim_top.cosim.memory_map import Regions
 from sim_top.cosim.outcome import Job, Outcome, Training, load, save
+from sim_top.cosim.placement import check_memory, check_payloads
 from sim_top.cosim.verify import compare
 from sim_top.platform.build import platform_model
 from sim_top.platform.limits import check_rtl
 from sim_top.simulator import Model, build, run_cocotb
 from sim_top.simulator.cache import build_root
-from sw_model.collective.plan import Collective
-from sw_model.errors import AntiphonError, InputError
+from sw_model.errors import AntiphonError
 from sw_model.experiment import Experiment
 from sw_model.fabric.folding import Folding
 from sw_model.fred.tree.order import check_order
@@ -33,7 +32,7 @@ from sw_model.simulation import dim_results, run_result, simulate_on
 from sw_model.workload.layers import Workload
 from sw_model.workload.spans import collectives_of, issued
 
-__all__ = ["check_memory", "run_cosim", "run_job", "run_jobs"]
+__all__ = ["run_cosim", "run_job", "run_jobs"]
 
 Progress = Callable[[float], object]
 
@@ -59,8 +58,9 @@ def run_cosim(
     Raises
     ------
     InputError
-        where the workload does not fit the platform, the RTL cannot be that platform, or the
-        simulator is missing
+        before anything runs or is built, where the workload does not fit the platform, its payloads
+        and descriptors do not fit the memories, the RTL cannot be that platform, or the simulator
+        is missing
     DeadlockError
         where nothing moves any more on one of the two, naming who waits for what
     """
@@ -75,10 +75,21 @@ def run_cosim(
     small = workload.scaled(scale, settings.data_type)
 
     collectives = collectives_of(small, platform.topology, settings.data_type)
-    check_memory(platform, issued(small, collectives) * settings.iterations)
+    sequence = issued(small, collectives) * settings.iterations
+    check_payloads(platform, sequence)
     check_rtl(platform)
     if platform.tree is not None:
         check_order(collectives.values(), platform.topology.npus, platform.engine.lane_of)
+    work = Training(
+        workload=small,
+        iterations=settings.iterations,
+        data_type=settings.data_type,
+        variation=settings.variation,
+    )
+    jobs = [Job(platform=platform, schedule=schedule, work=work) for schedule in schedules]
+    books = [PlanBook(platform, one, collectives=collectives.values()) for one in schedules]
+    for book in books:
+        check_memory(book, sequence)
     # A tree of switches is modelled packet by packet: too many at full size.
     whole = workload if platform.tree is None else small
     full_size = []
@@ -89,17 +100,9 @@ def run_cosim(
     build(model)
     tell(0.3)
 
-    work = Training(
-        workload=small,
-        iterations=settings.iterations,
-        data_type=settings.data_type,
-        variation=settings.variation,
-    )
-    jobs = [Job(platform=platform, schedule=schedule, work=work) for schedule in schedules]
     outcomes = run_jobs(model, jobs, waves=waves, progress=lambda share: tell(0.3 + 0.6 * share))
     rtl, tlm, cases = [], [], []
-    for schedule, outcome in zip(schedules, outcomes, strict=True):
-        book = PlanBook(platform, schedule, collectives=collectives.values())
+    for schedule, book, outcome in zip(schedules, books, outcomes, strict=True):
         run = simulate_on(
             replace(experiment, schedule=schedule),
             small,
@@ -120,27 +123,6 @@ def run_cosim(
         cycles_simulated=outcomes[-1].simulated,
         seconds=outcomes[-1].seconds,
     )
-
-
-def check_memory(platform: Platform, collectives: Iterable[Collective]) -> None:
-    """Refuse payloads that the memories inside the simulation cannot hold, before anything is
-    built. The descriptors, which come on top, are checked when they are made.
-
-    Raises
-    ------
-    InputError
-        where they are too small.
-    """
-    flits = 0
-    for request in collectives:
-        regions = Regions.of(request, platform)
-        flits += regions.source_flits + regions.result_flits
-    if flits > platform.memory.words:
-        raise InputError(
-            f"the payloads need {flits} flits beside each NPU, and the memory inside the "
-            f"simulation has {platform.memory.words}: raise memory.words, or lower the payload "
-            "scale"
-        )
 
 
 def run_jobs(

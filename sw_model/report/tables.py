@@ -162,8 +162,9 @@ def crosscheck_table(crosscheck: Crosscheck, *, rows: int | None = None) -> Tabl
             table.add_row(f"  {note}", style=style)
     if len(cases) < len(crosscheck.cases):
         table.add_row(f"and {len(crosscheck.cases) - len(cases)} more, all within", style="dim")
+    count = len(crosscheck.cases)
     table.caption = (
-        f"{len(crosscheck.cases)} cases, error at most {crosscheck.max_error:.2%}, "
+        f"{count:,} case{'' if count == 1 else 's'}, error at most {crosscheck.max_error:.2%}, "
         f"{crosscheck.mean_error:.2%} in the mean: {'passed' if crosscheck.ok else 'FAILED'}"
     )
     return table

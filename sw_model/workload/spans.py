@@ -10,6 +10,8 @@ from sw_model.errors import InputError
 from sw_model.topology import DimKind, Topology
 from sw_model.workload.layers import Part, Pass, Span, Workload
 from sw_model.workload.pipeline import Handover
+from sw_model.workload.program import iteration
+from sw_model.workload.steps import Issue
 
 __all__ = ["collectives_of", "issued", "span_dims", "split_for_group"]
 
@@ -168,8 +170,11 @@ def collectives_of(
 def issued(
     workload: Workload, collectives: Mapping[tuple[int, Part], Collective]
 ) -> list[Collective]:
-    """All that an iteration issues, each as often as it does; in no particular order."""
-    return [one for (_, part), one in collectives.items() for _ in range(workload.times(part))]
+    """All that an iteration issues, each as often as it does, in the order that is the same for
+    all ranks (`sw_model.workload.program`)."""
+    steps = (step for step in iteration(workload) if isinstance(step, Issue))
+    places = ((step.layer, step.part) for step in steps)
+    return [collectives[place] for place in places if place in collectives]
 
 
 def _handed_over(
