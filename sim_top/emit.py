@@ -398,9 +398,9 @@ def _core(top: str, *, headers: list[str]) -> str:
         "targets": {
             "default": {"filesets": ["rtl"], "toplevel": top},
             "lint": {
-                "default_tool": "verilator",
                 "filesets": ["rtl"],
-                "tools": {"verilator": {"mode": "lint-only", "verilator_options": LINT}},
+                "flow": "lint",
+                "flow_options": {"tool": "verilator", "verilator_options": LINT},
                 "toplevel": top,
             },
         },

@@ -1,8 +1,10 @@
 """What is exported, in the tools of others: Verilator, Icarus, Yosys, slang; its companions too."""
 
+import os
 import re
 import shutil
 import subprocess
+import sys
 from functools import cache
 from pathlib import Path
 
@@ -157,12 +159,72 @@ def test_companions(exported, case):
     assert listed == {path.name for path in folder.iterdir()} - {f"{top}.core"}
     lint = description["targets"]["lint"]
     assert lint["toplevel"] == top
-    assert lint["tools"]["verilator"]["verilator_options"] == LINT
+    assert lint["flow_options"] == {"tool": "verilator", "verilator_options": LINT}
     assert f"  {top} {top}_0 (" in (folder / f"{top}_example.v").read_text()
     text = (folder / f"{top}.sv").read_text()
     settings = {"link": "channels = 4", "fred": "ports = 4", "ace": "ring_dims = 1"}
     assert f"//   {settings[top]}\n" in text
     assert re.search(rf"^module {top}\(", text, re.MULTILINE)
+
+
+def _fusesoc(folder: Path, top: str, work: Path) -> subprocess.CompletedProcess[str]:
+    """The core's target ``lint``, by FuseSoC, which finds Verilator where a user has it: by its
+    name."""
+    pytest.importorskip("fusesoc", reason="FuseSoC is not installed")
+    (binary,), environment = verilator_command()
+    tools = work / "tools"
+    tools.mkdir(parents=True)
+    command = tools / "verilator"
+    command.write_text(f'#!/bin/sh\nexec "{binary}" "$@"\n')
+    command.chmod(0o755)
+    return subprocess.run(
+        [
+            *(sys.executable, "-m", "fusesoc.main", "--cores-root", str(folder)),
+            *("run", "--work-root", str(work / "build"), "--target", "lint"),
+            f"antiphon:antiphon:{top}:0.1.0",
+        ],
+        cwd=work,
+        env=os.environ
+        | environment
+        | {
+            "PATH": f"{tools}{os.pathsep}{os.environ['PATH']}",
+            "XDG_CONFIG_HOME": str(work),
+            "XDG_CACHE_HOME": str(work),
+            "XDG_DATA_HOME": str(work),
+        },
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+
+
+@pytest.mark.parametrize("case", ["fred", pytest.param("ace", marks=pytest.mark.full)])
+def test_fusesoc_lints_the_core(exported, tmp_path, case):
+    result = _fusesoc(exported(case), _top(case), tmp_path)
+    assert result.returncode == 0, result.stdout
+    assert "verilator -f antiphon_antiphon_" in result.stdout
+    assert re.search("warning|error|deprecated", result.stdout, re.IGNORECASE) is None
+
+
+@pytest.mark.parametrize(
+    ("name", "old", "new", "said"),
+    [
+        ("fred.core", '"fred.sv"', '"fried.sv"', "fried.sv"),
+        ("fred.core", '"toplevel": "fred"', '"toplevel": "fried"', "MODMISSING|fried"),
+        ("fred.core", '"-Wno-CASEINCOMPLETE"', '"-Wcase"', "-Wcase"),
+        ("fred.sv", "\nendmodule", "\n  wire loose = nowhere;\nendmodule", "nowhere"),
+    ],
+)
+def test_fusesoc_refuses_a_broken_core(exported, tmp_path, name, old, new, said):
+    broken = shutil.copytree(exported("fred"), tmp_path / "broken")
+    text = (broken / name).read_text()
+    assert old in text
+    (broken / name).write_text(text.replace(old, new))
+    result = _fusesoc(broken, "fred", tmp_path)
+    assert result.returncode != 0
+    assert re.search(said, result.stdout), result.stdout
 
 
 def test_constraints():
