@@ -360,7 +360,7 @@ def test_a_scheduler_starts_what_may_start(channels, configurations, covered):
 FAIR = [
     # channels, starvation bound, configurations, cycles until a class has waited for the bound
     (2, 1, TWO_CLASSES, 5),
-    (2, 2, TWO_CLASSES, 12),
+    (2, 2, TWO_CLASSES, 9),
     (2, 1, two_flows(2), 5),
     (2, 2, two_flows(2), 11),
     (3, 1, THREE_CLASSES, 14),
