@@ -42,6 +42,8 @@ useful=()
 command -v ccache >/dev/null || useful+=(ccache)  # builds of models fall from a minute to seconds
 printf '#include <lz4.h>\n#include <zlib.h>\n' | g++ -E -x c++ - >/dev/null 2>&1 \
   || useful+=(liblz4-dev zlib1g-dev)  # waveforms of Verilator's models
+command -v berkeley-abc >/dev/null || command -v yosys-abc >/dev/null \
+  || useful+=(berkeley-abc)  # proofs for all times
 command -v sta >/dev/null || useful+=(opensta)  # timing of what is synthesised
 [ -f /usr/share/qflow/tech/osu018/osu018_stdcells.lib ] \
   || useful+=(qflow-tech-osu018)  # the standard cells that it is mapped to

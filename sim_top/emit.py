@@ -39,24 +39,26 @@ from sw_model.platform import Platform
 from sw_model.topology import Dim, DimKind, Topology
 from sw_model.units import shown
 
-__all__ = ["LINT", "TOPS", "emit", "written"]
+__all__ = ["LINT", "TOPS", "WAIVED", "emit", "written"]
 
 Settings = dict[str, Any]
 Progress = Callable[[float], object]
 
-LINT = [
-    "-Wall",
-    "-Wno-DECLFILENAME",  # all modules stand in one file
-    "-Wno-UNUSEDSIGNAL",  # Yosys names parts of expressions that are not used further
-    "-Wno-WIDTHEXPAND",  # it compares and adds values of different widths, as Amaranth means it
-    "-Wno-WIDTHTRUNC",  # and cuts sums where Amaranth cuts them
-    "-Wno-PROCASSINIT",  # registers have an initial value beside their reset
-    "-Wno-SYMRSVDWORD",  # a port called operator is a word of C++, which the model renames
-    "-Wno-VARHIDDEN",  # a part and a register inside it may have the same name
-    "-Wno-CMPCONST",  # a code is compared with its largest value also where every code is one
-    "-Wno-CASEINCOMPLETE",  # values are assigned before the case
-]
-"""Verilator's options for linting what is written; what each waives, and why it is harmless."""
+WAIVED: Mapping[str, str] = {
+    "DECLFILENAME": "all modules stand in one file",
+    "UNUSEDSIGNAL": "Yosys names parts of expressions that are not used further",
+    "WIDTHEXPAND": "it compares and adds values of different widths, as Amaranth means it",
+    "WIDTHTRUNC": "and cuts sums where Amaranth cuts them",
+    "PROCASSINIT": "registers have an initial value beside their reset",
+    "SYMRSVDWORD": "a port called operator is a word of C++, which the model renames",
+    "VARHIDDEN": "a part and a register inside it may have the same name",
+    "CMPCONST": "a code is compared with its largest value also where every code is one",
+    "CASEINCOMPLETE": "values are assigned before the case",
+}
+"""Warnings of Verilator that what is written may give, and why each is harmless."""
+
+LINT = ["-Wall", *(f"-Wno-{name}" for name in WAIVED)]
+"""Verilator's options for linting what is written."""
 
 _LARGEST = 1 << 20  # no parameter of a part is larger
 _KINDS = {"data_types": DataType, "operators": Operator, "classes": TrafficClass}
@@ -286,8 +288,9 @@ def emit(
     Raises
     ------
     InputError
-        for an unknown top, preset or parameter, a value that the component refuses, or a file
-        that cannot be written; then none is, and those that were there stay.
+        for an unknown top, preset or parameter, one that has no effect beside the others, a value
+        that the component refuses, or a file that cannot be written; then none is, and those that
+        were there stay.
     """
     text, chosen = written(top, preset=preset, settings=settings, progress=progress)
     files = {
@@ -324,6 +327,10 @@ def written(
         if key not in chosen:
             raise InputError(f"unknown parameter {key!r} of {top}{nearest(key, chosen)}")
         chosen[key] = _names(key, text) if key in _KINDS else _number(key, text)
+    for key in settings:
+        needed = _needed(top, key, chosen)
+        if needed:
+            raise InputError(f"{key} has no effect on this {top}: {needed}, or leave it out")
     header = [f"// {top}, preset {preset}."]
     for key, value in chosen.items():
         shown_value = value
@@ -331,6 +338,19 @@ def written(
             shown_value = "+".join(v.name.lower() for v in value) or _SHARED
         header.append(f"//   {key} = {shown_value}")
     return "\n".join([*header, _built(top, chosen, progress)]), chosen
+
+
+def _needed(top: str, key: str, chosen: Settings) -> str | None:
+    """What else must be set for a parameter to have an effect; ``None`` where it has one."""
+    if top == "ace" and chosen["axi"] == 0 and (key.startswith("axi_") or key == "completions"):
+        return "set axi to 1"
+    if top == "fred":
+        classes = chosen["classes"]
+        if key.startswith("control_") and TrafficClass.CONTROL not in classes:
+            return "set classes to some with control, such as mp+dp+control"
+        if key == "starvation_bound" and len(classes) < 2:
+            return "set classes to several, such as mp+dp"
+    return None
 
 
 def _number(key: str, text: str) -> int:
@@ -398,9 +418,9 @@ def _core(top: str, *, headers: list[str]) -> str:
         "targets": {
             "default": {"filesets": ["rtl"], "toplevel": top},
             "lint": {
-                "default_tool": "verilator",
                 "filesets": ["rtl"],
-                "tools": {"verilator": {"mode": "lint-only", "verilator_options": LINT}},
+                "flow": "lint",
+                "flow_options": {"tool": "verilator", "verilator_options": LINT},
                 "toplevel": top,
             },
         },

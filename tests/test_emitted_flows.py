@@ -1,8 +1,10 @@
 """What is exported, in the tools of others: Verilator, Icarus, Yosys, slang; its companions too."""
 
+import os
 import re
 import shutil
 import subprocess
+import sys
 from functools import cache
 from pathlib import Path
 
@@ -10,10 +12,11 @@ import pytest
 import yaml
 
 from rtl.common.packet import TrafficClass
+from sim_top.cli import main
 from sim_top.emission.companions import Port, constraints, instantiation, ports_of
 from sim_top.emission.portable import portable
-from sim_top.emit import LINT, TOPS, emit
-from sim_top.simulator.toolchain import run_tool, verilator_command
+from sim_top.emit import LINT, TOPS, WAIVED, emit, written
+from sim_top.simulator.toolchain import BuildError, run_tool, verilator_command
 from sim_top.synth.tools import yosys
 from sw_model.errors import InputError
 
@@ -74,6 +77,15 @@ def test_verilator_lint_of_the_paper_engine(tmp_path):
     _lint("ace", tmp_path)
 
 
+@pytest.mark.full
+def test_the_paper_switch(tmp_path):
+    """Twelve ports of 64 bytes, and a channel for each class: no warning, and no loop as one
+    module; a hundred processor seconds."""
+    emit("fred", tmp_path, preset="paper", settings={})
+    _lint("fred", tmp_path)
+    _one_module("fred", tmp_path)
+
+
 @pytest.mark.parametrize("case", _PARAMETERS)
 def test_verilator_lint(exported, case):
     _lint(_top(case), exported(case))
@@ -116,20 +128,40 @@ def test_yosys(exported, case):
     run_tool([*command, "-q", "-p", script], directory=exported(case))
 
 
-@pytest.mark.full
-@pytest.mark.parametrize("case", ["link", "link, four channels", "fred", "ace"])
+@pytest.mark.parametrize(
+    "case",
+    [
+        *("link, four channels", "fred"),
+        *(pytest.param(case, marks=pytest.mark.full) for case in ("link", "ace")),
+    ],
+)
 def test_yosys_across_modules(exported, case):
-    """The same of the whole design as one module: a loop may lead through several."""
+    """The same of the whole design: a loop may lead through several modules."""
+    _one_module(_top(case), exported(case))
+
+
+def _one_module(top: str, folder: Path) -> None:
+    """No latch, no combinational loop, no net with two drivers or none across all modules."""
     try:
         command = yosys()
     except InputError as error:
         pytest.skip(str(error))
-    top = _top(case)
     script = (
         f"read_verilog -sv {top}.sv; hierarchy -check -top {top}; proc; flatten; "
         "select -assert-none t:$dlatch t:$adlatch t:$sr; check -assert"
     )
-    run_tool([*command, "-q", "-p", script], directory=exported(case))
+    run_tool([*command, "-q", "-p", script], directory=folder)
+
+
+def test_a_loop_across_modules_is_found(tmp_path):
+    """Each module by itself has none."""
+    loop = "  wire a, b;\n  assign y = a;\n  inner i(.a(a), .y(b));\n  inner j(.a(b), .y(a));\n"
+    (tmp_path / "pair.sv").write_text(
+        "module inner(input a, output y);\n  assign y = ~a;\nendmodule\n"
+        f"module pair(output y);\n{loop}endmodule\n"
+    )
+    with pytest.raises(BuildError, match=r"found logic loop|[Ff]ound and reported 1 problem"):
+        _one_module("pair", tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -157,12 +189,80 @@ def test_companions(exported, case):
     assert listed == {path.name for path in folder.iterdir()} - {f"{top}.core"}
     lint = description["targets"]["lint"]
     assert lint["toplevel"] == top
-    assert lint["tools"]["verilator"]["verilator_options"] == LINT
+    assert lint["flow_options"] == {"tool": "verilator", "verilator_options": LINT}
     assert f"  {top} {top}_0 (" in (folder / f"{top}_example.v").read_text()
     text = (folder / f"{top}.sv").read_text()
     settings = {"link": "channels = 4", "fred": "ports = 4", "ace": "ring_dims = 1"}
     assert f"//   {settings[top]}\n" in text
     assert re.search(rf"^module {top}\(", text, re.MULTILINE)
+
+
+def _fusesoc(folder: Path, top: str, work: Path) -> subprocess.CompletedProcess[str]:
+    """The core's target ``lint``, by FuseSoC, which finds Verilator where a user has it: by its
+    name."""
+    pytest.importorskip("fusesoc", reason="FuseSoC is not installed")
+    (binary,), environment = verilator_command()
+    tools = work / "tools"
+    tools.mkdir(parents=True)
+    command = tools / "verilator"
+    command.write_text(f'#!/bin/sh\nexec "{binary}" "$@"\n')
+    command.chmod(0o755)
+    return subprocess.run(
+        [
+            *(sys.executable, "-m", "fusesoc.main", "--cores-root", str(folder)),
+            *("run", "--work-root", str(work / "build"), "--target", "lint"),
+            f"antiphon:antiphon:{top}:0.1.0",
+        ],
+        cwd=work,
+        env=os.environ
+        | environment
+        | {
+            "PATH": f"{tools}{os.pathsep}{os.environ['PATH']}",
+            "XDG_CONFIG_HOME": str(work),
+            "XDG_CACHE_HOME": str(work),
+            "XDG_DATA_HOME": str(work),
+        },
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+
+
+@pytest.mark.parametrize("case", ["fred", pytest.param("ace", marks=pytest.mark.full)])
+def test_fusesoc_lints_the_core(exported, tmp_path, case):
+    result = _fusesoc(exported(case), _top(case), tmp_path)
+    assert result.returncode == 0, result.stdout
+    assert "verilator -f antiphon_antiphon_" in result.stdout
+    assert re.search("warning|error|deprecated", result.stdout, re.IGNORECASE) is None
+
+
+@pytest.mark.parametrize(
+    ("name", "old", "new", "said"),
+    [
+        ("fred.core", '"fred.sv"', '"fried.sv"', "fried.sv"),
+        ("fred.core", '"toplevel": "fred"', '"toplevel": "fried"', "MODMISSING|fried"),
+        ("fred.core", '"-Wno-CASEINCOMPLETE"', '"-Wcase"', "-Wcase"),
+        ("fred.sv", "\nendmodule", "\n  wire loose = nowhere;\nendmodule", "nowhere"),
+    ],
+)
+def test_fusesoc_refuses_a_broken_core(exported, tmp_path, name, old, new, said):
+    broken = shutil.copytree(exported("fred"), tmp_path / "broken")
+    text = (broken / name).read_text()
+    assert old in text
+    (broken / name).write_text(text.replace(old, new))
+    result = _fusesoc(broken, "fred", tmp_path)
+    assert result.returncode != 0
+    assert re.search(said, result.stdout), result.stdout
+
+
+def test_the_page_lists_what_is_waived():
+    page = Path(__file__).resolve().parents[1] / "docs" / "toolchain.md"
+    _, _, section = page.read_text().partition("\n### Lint\n")
+    rows = re.findall(r"^\| `(\w+)` \| (.*) \|$", section.partition("\n## ")[0], re.MULTILINE)
+    assert rows == list(WAIVED.items())
+    assert ["-Wall", *(f"-Wno-{name}" for name, _ in rows)] == LINT
 
 
 def test_constraints():
@@ -303,6 +403,56 @@ def test_bad_settings(settings, message, tmp_path):
     with pytest.raises(InputError, match=f"^{re.escape(message)}$"):
         emit("fred", tmp_path / "o", preset="sim", settings=settings)
     assert not (tmp_path / "o").exists()
+
+
+@pytest.mark.parametrize("preset", ["sim", "paper"])
+@pytest.mark.parametrize(
+    ("top", "settings", "needed"),
+    [
+        ("ace", {"axi_qos": "0", "axi": "0"}, "set axi to 1"),
+        ("ace", {"completions": "32", "axi": "0"}, "set axi to 1"),
+        *(
+            (
+                "fred",
+                {key: "1024", "classes": classes},
+                "set classes to some with control, such as mp+dp+control",
+            )
+            for key in ("control_bytes", "control_depth", "control_credits")
+            for classes in ("shared", "mp+dp")
+        ),
+        (
+            "fred",
+            {"starvation_bound": "4", "classes": "mp"},
+            "set classes to several",
+        ),
+    ],
+)
+def test_settings_without_effect(tmp_path, capsys, top, settings, needed, preset):
+    options = [f"--set={key}={value}" for key, value in settings.items()]
+    assert main(["emit", top, "--out", str(tmp_path / "o"), "--preset", preset, *options]) == 2
+    message = f"{next(iter(settings))} has no effect on this {top}: {needed}"
+    (said,) = capsys.readouterr().err.splitlines()
+    assert message in said
+    assert "leave it out" in said
+    assert not (tmp_path / "o").exists()
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("key", ["control_depth", "control_credits", "starvation_bound"])
+def test_settings_with_an_effect(key):
+    """What is refused where no class needs it changes what is written where one does."""
+    small, large = (
+        re.sub(r"^//.*\n", "", text, flags=re.MULTILINE)
+        for text, _ in (
+            written(
+                "fred",
+                preset="sim",
+                settings={"ports": "2", "classes": "mp+control", key: value},
+            )
+            for value in ("40", "50")
+        )
+    )
+    assert small != large
 
 
 @pytest.mark.parametrize(

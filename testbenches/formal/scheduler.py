@@ -220,9 +220,13 @@ class SchedulerIsSafe(_Scheduled):
 class SchedulerIsFair(_Scheduled):
     """No class is passed for ever.
 
-    While the first packet of a class is ready and its ports are free, at most ``starvation_bound +
-    channels * ports - 1`` packets of others start before one of its class, since as many as there
-    are ports may start in one cycle. Without faulty packets.
+    While the first packet of a class is ready and its ports are free, at most ``starvation_bound -
+    1 + flows * turns`` packets of others start before one of its class, and some class is passed
+    by so many. ``flows`` is the most that a configuration has of one class: so many start in a
+    cycle, and ``ports`` is the most there can be. The turns are those of the cycle after which the
+    class is due, and of each other class that is due before it; with two classes there is none of
+    these, since the other class has just had its own. So
+    ``starvation_bound + channels * ports - 1`` is never exceeded. Without faulty packets.
 
     A packet that waits for a port waits for a flow of the active configuration to end; other flows
     of that configuration go on meanwhile, as often as they like.
@@ -235,7 +239,13 @@ class SchedulerIsFair(_Scheduled):
     def bound(self) -> int:
         """Most packets that may pass a class."""
         scheduler = self.scheduler
-        return scheduler.starvation_bound + scheduler.channels * scheduler.ports - 1
+        flows = max(
+            sum(channel == c for _, _, channel in configuration)
+            for configuration in self.configurations
+            for c in range(scheduler.channels)
+        )
+        turns = 1 if scheduler.channels == 2 else scheduler.channels
+        return scheduler.starvation_bound - 1 + flows * turns
 
     def state(self, m: Module) -> None:
         self.surroundings(m)
@@ -249,6 +259,7 @@ class SchedulerIsFair(_Scheduled):
         for k in range(self.inputs):
             lower = scheduler.packet[k].payload.inputs[: k % ports]
             starts.append(self.start[k] & ~lower.any())
+        longest = Signal(scheduler.channels)
         for c in range(scheduler.channels):
             own = range(c * ports, (c + 1) * ports)
             first = self.probe(m, f"scheduler.matcher_{c}.first", ports)
@@ -261,5 +272,7 @@ class SchedulerIsFair(_Scheduled):
                 m.d.sync += waited.eq(waited + others)
             m.d.comb += [
                 Assert(waited <= self.bound),
-                Cover(waited >= scheduler.starvation_bound),
+                Cover(waited != 0),  # also the highest class
+                longest[c].eq(waited == self.bound),
             ]
+        m.d.comb += Cover(longest.any())
