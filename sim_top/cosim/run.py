@@ -21,6 +21,7 @@ from sw_model.collective.plan import Collective
 from sw_model.errors import AntiphonError, InputError
 from sw_model.experiment import Experiment
 from sw_model.fabric.folding import Folding
+from sw_model.fabric.preemption import by_class
 from sw_model.fred.tree.order import check_order
 from sw_model.platform import Platform
 from sw_model.results import (
@@ -95,7 +96,8 @@ def run_cosim(
         data_type=settings.data_type,
         variation=settings.variation,
     )
-    jobs = [Job(platform=platform, schedule=schedule, work=work) for schedule in schedules]
+    watched = platform.tree is not None and platform.engine.lanes > 1
+    jobs = [Job(platform, schedule, work, watched=watched) for schedule in schedules]
     outcomes = run_jobs(model, jobs, waves=waves, progress=lambda share: tell(0.3 + 0.6 * share))
     rtl, tlm, cases = [], [], []
     for schedule, outcome in zip(schedules, outcomes, strict=True):
@@ -229,9 +231,13 @@ def _rtl_result(label: str, outcome: Outcome, platform: Platform) -> RunResult:
     assert outcome.training is not None
     dims = range(len(platform.topology.dims))
     busy = {dim: max(rank[dim] for rank in outcome.busy) for dim in dims}
-    return run_result(
+    result = run_result(
         f"{label}, RTL",
         outcome.training,
         platform,
         dims=dim_results(platform, outcome.counters, busy),
     )
+    if outcome.interrupted is None:
+        return result
+    packets = by_class(platform.engine.classes, outcome.interrupted)
+    return replace(result, interrupted_packets=packets)
