@@ -22,11 +22,15 @@ from sw_model.platform import (
 from sw_model.schedule.options import ScheduleOptions
 from sw_model.topology import Dim, DimKind, Topology
 
-__all__ = ["Case", "Setting", "matrix"]
+__all__ = ["ONE_CHUNK", "Case", "Setting", "matrix"]
+
+ONE_CHUNK = "one chunk"
+"""Ends the names of settings in which a collective is one chunk, and its cycles are exact wherever
+no bank of SRAM refuses a request."""
 
 _GB_PER_S = 10**9
-_WORDS = 1 << 20
-"""Flits of each memory inside the simulation: 16 MiB, for a source and a result of 4 MiB."""
+_WORDS = 1 << 21
+"""Flits of each memory inside the simulation: 32 MiB, for sources and results of 4 MiB."""
 
 
 @dataclass(frozen=True)
@@ -181,11 +185,16 @@ def _drawn(platform: Platform, seed: int, count: int) -> tuple[Collective, ...]:
 
 
 def _large(platform: Platform) -> tuple[Collective, ...]:
-    """An all-reduce of 1 MiB, and one of 4 MiB."""
+    """An all-reduce of 1 MiB; one, a reduce-scatter and an all-gather of 4 MiB."""
     dims = tuple(range(len(platform.topology.dims)))
     return tuple(
-        _collective(platform, Operation.ALL_REDUCE, size, data_type, dims)
-        for size, data_type in ((1 << 19, "fp16"), (1 << 20, "int32"))
+        _collective(platform, operation, size, data_type, dims)
+        for operation, size, data_type in (
+            (Operation.ALL_REDUCE, 1 << 19, "fp16"),
+            (Operation.ALL_REDUCE, 1 << 20, "int32"),
+            (Operation.REDUCE_SCATTER, 1 << 21, "fp16"),
+            (Operation.ALL_GATHER, 1 << 20, "int32"),
+        )
     )
 
 
@@ -203,18 +212,23 @@ _OTHERS = (
     ("ring 4 x fred 4, far", ((_RING, 4, 20, 200), (_FRED, 4, 15, 400))),
     ("fred 12", ((_FRED, 12, 20, 24),)),
     ("fully connected 4", ((_FULL_MESH, 4, 60, 16),)),
+    ("fully connected 3 at rate 3/4", ((_FULL_MESH, 3, 30, 16),)),
+    ("ring 2 x fully connected 3", ((_RING, 2, 20, 16), (_FULL_MESH, 3, 40, 24))),
 )
 _LARGE = ("ring 4", "fred 4", "ring 4 x fred 4")
-_QUICK = (
+_ARITHMETIC = (
+    ("ring 2 x fred 3", ((_RING, 2, 20, 16), (_FRED, 3, 20, 24))),
+    ("fully connected 3", ((_FULL_MESH, 3, 40, 16),)),
+)
+_SCHEDULES = (
     ("baseline", ScheduleOptions("baseline", "fifo", 8)),
     ("themis fifo", ScheduleOptions("themis", "fifo", 4)),
     ("themis scf", ScheduleOptions("themis", "scf", 16)),
-)
-_FULL = (
-    *_QUICK,
     ("balanced", ScheduleOptions("balanced", "scf", 8)),
-    ("one chunk", ScheduleOptions("baseline", "fifo", 1)),
+    (ONE_CHUNK, ScheduleOptions("baseline", "fifo", 1)),
 )
+_STALLED = (("themis scf", 64), ("balanced", 128))
+"""Schedules that run under random stalls too, and of 256 cycles those in which memories refuse."""
 
 
 def matrix(name: str) -> Iterator[Case]:
@@ -230,36 +244,49 @@ def matrix(name: str) -> Iterator[Case]:
     full = name == "full"
     for place, (label, dims) in enumerate((_MAIN, *_OTHERS) if full else (_MAIN,)):
         platform = _platform(*dims)
-        for number, (schedule_name, schedule) in enumerate(_FULL if full else _QUICK):
+        seed = 100 * place
+        for number, (schedule_name, schedule) in enumerate(_SCHEDULES):
             setting = Setting(f"{label}, {schedule_name}", platform, schedule)
-            seed = 100 * place + number
-            collectives = _corners(platform, seed, 12)
+            collectives = _corners(platform, seed + number, 12)
             if full:
-                collectives += _drawn(platform, seed, 8)
-            if full or number == 0:
-                collectives += _exchanges(platform, seed)
+                collectives += _drawn(platform, seed + number, 8)
+            if full or schedule_name in ("baseline", ONE_CHUNK):
+                collectives += _exchanges(platform, seed + number)
             yield Case(setting, collectives)
-        scf = dict(_QUICK)["themis scf"]
-        stalled = Setting(f"{label}, themis scf, memory stalls", platform, scf, stalls=64)
-        yield Case(stalled, _corners(platform, 100 * place + 99, 9 if full else 3))
+        for number, (schedule_name, stalls) in enumerate(_STALLED if full else _STALLED[:1]):
+            title = f"{label}, {schedule_name}, memory stalls"
+            stalled = Setting(title, platform, dict(_SCHEDULES)[schedule_name], stalls)
+            collectives = _corners(platform, seed + 99 - number, 9)
+            collectives += _exchanges(platform, seed + 99 - number)
+            if full:
+                collectives += _drawn(platform, seed + 99 - number, 8)
+            yield Case(stalled, collectives)
         if full and label in _LARGE:
             large = replace(platform, memory=replace(platform.memory, words=_WORDS))
+            scf = dict(_SCHEDULES)["themis scf"]
             yield Case(Setting(f"{label}, themis scf, large", large, scf), _large(large))
-    if full:
-        for label, classes in (
-            ("a tree of fred", ()),
-            ("a tree of fred, classes", TRAFFIC_CLASSES),
-        ):
-            platform = tree_platform(classes)
-            for schedule_name in ("baseline", "one chunk"):
-                setting = Setting(f"{label}, {schedule_name}", platform, dict(_FULL)[schedule_name])
-                yield Case(setting, tree_collectives())
-            setting = Setting(f"{label}, shards", platform, dict(_FULL)["baseline"])
-            yield Case(setting, tree_shards())
-            stalled = Setting(f"{label}, memory stalls", platform, _FULL[0][1], stalls=64)
-            yield Case(stalled, tree_collectives())
-        platform = _platform((_RING, 2, 20, 16), (_FRED, 3, 20, 24))
+    for label, dims in _ARITHMETIC if full else _ARITHMETIC[:1]:
+        platform = _platform(*dims)
         engine = replace(platform.engine, data_types=DATA_TYPES, operators=OPERATORS)
         platform = replace(platform, engine=engine)
-        setting = Setting("ring 2 x fred 3, all arithmetic", platform, _FULL[-1][1])
-        yield Case(setting, _arithmetic(platform, 1))
+        one_chunk = dict(_SCHEDULES)[ONE_CHUNK]
+        yield Case(
+            Setting(f"{label}, all arithmetic, {ONE_CHUNK}", platform, one_chunk),
+            _arithmetic(platform, 1),
+        )
+    if full:
+        yield from _trees()
+
+
+def _trees() -> Iterator[Case]:
+    """A tree of switches, with one channel for all and with one for each class."""
+    schedules = dict(_SCHEDULES)
+    baseline = schedules["baseline"]
+    for label, classes in (("a tree of fred", ()), ("a tree of fred, classes", TRAFFIC_CLASSES)):
+        platform = tree_platform(classes)
+        for schedule_name in ("baseline", ONE_CHUNK):
+            setting = Setting(f"{label}, {schedule_name}", platform, schedules[schedule_name])
+            yield Case(setting, tree_collectives())
+        yield Case(Setting(f"{label}, shards", platform, baseline), tree_shards())
+        stalled = Setting(f"{label}, memory stalls", platform, baseline, stalls=64)
+        yield Case(stalled, tree_collectives())

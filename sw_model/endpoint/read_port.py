@@ -25,9 +25,9 @@ class ReadPort(Protocol):
         over: Callable[[Any], object],
     ) -> None:
         """Request ``beats`` (at least 1) of payload from now on; ``action(argument)`` is called in
-        the cycle behind the last, or one cycle later where the load ends ``late``: nothing is taken
-        from memory in that cycle. ``over`` is called in the cycle of the last request, and no other
-        load comes before."""
+        the cycle behind the last, or one cycle later where the load ends ``late``: no payload is
+        taken from memory in that cycle. ``over`` is called in the cycle of the last request, and no
+        other load comes before."""
 
     def fetch(self, records: int, beats: int, requested: Callable[[list[int]], object]) -> None:
         """Request a burst of records from now on, in front of payload that has not been requested
@@ -53,8 +53,8 @@ class OwnReadPort:
     """
 
     __slots__ = (
-        "_begun", "_cost", "_count", "_ends", "_fetched", "_gain", "_late", "_loads", "_most",
-        "_requesting", "_saved", "_slow", "burst", "kernel", "latency", "window",
+        "_begun", "_cost", "_count", "_ends", "_fetched", "_gain", "_gap", "_held", "_late",
+        "_loads", "_most", "_requesting", "_saved", "_slow", "burst", "kernel", "latency", "window",
     )  # fmt: skip
 
     def __init__(
@@ -76,10 +76,12 @@ class OwnReadPort:
         self._count = 0  # beats of the run so far
         self._slow = latency * rate > window - 2 * burst
         self._ends = deque([0] * (window // burst), maxlen=window // burst)  # of the last bursts
+        self._held = 0  # cycle from which payload is taken
         # First beat and beats of what is no payload, of late.
         self._fetched: deque[tuple[int, int]] = deque(maxlen=16)
         self._requesting = (0, 0, 0)  # of the last load: request, first beat, beats
-        self._late = False  # whether it ends late
+        self._late = False  # whether it ends late,
+        self._gap = False  # and was held up by a beat's time because the one before did
         self._loads: deque[list[Any]] = deque()  # [cycle behind the last beat, action, argument]
 
     def _beat(self, index: int) -> int:
@@ -109,30 +111,54 @@ class OwnReadPort:
         over: Callable[[Any], object],
     ) -> None:
         """See `ReadPort`."""
-        follow = self._requested(beats, action, argument, late)
-        now = self.kernel.now
-        if follow == now + 1:
+        self._over(over, self._requested(beats, action, argument, late))
+
+    def _over(self, over: Callable[[Any], object], last: int) -> None:
+        """Call ``over`` in the cycle ``last``, or once what has slipped in until then is made up
+        for."""
+        if last == self.kernel.now:
             over(None)
         else:
-            self.kernel.decide(follow - 1, over)
+            self.kernel.decide(last, self._look, over)
+
+    def _look(self, over: Callable[[Any], object]) -> None:
+        now = self.kernel.now
+        self._over(over, now if self._slow else max(now, self._last_request()))
 
     def _requested(
         self, beats: int, action: Callable[[Any], object], argument: Any, late: bool
     ) -> int:
-        """Request a load; the cycle behind its last request."""
+        """Request a load; the cycle of its last request."""
         if self._slow:
             return self._load_slowly(beats, action, argument, late)
         now = self.kernel.now
-        first = self._reserve(now + self.latency, beats + late)
-        end = self._beat(first + beats + late - 1) + 1
+        ready = now + self.latency
+        self._gap = False
+        if self._held > max(ready, self._beat(self._count)):
+            # A beat is offered while the load before it still writes its last flit.
+            if self._gain < self._cost:
+                ready = self._held
+            else:
+                self._gap = True
+                self._fetched.append((self._count, 1))
+                self._count += 1
+        first = self._reserve(ready, beats)
+        end = self._ended(late)
         self._loads.append([end, action, argument])
         self.kernel.at(end, self._loaded)
         self._requesting = (now, first, beats)
         self._late = late
-        follow = self._request(-(-beats // self.burst) - 1) + 1
-        if late:
-            self._fetched.append((first + beats, 1))
-        return follow
+        return self._last_request()
+
+    def _last_request(self) -> int:
+        """Cycle in which the last burst of the load requested last is requested."""
+        return self._request(-(-self._requesting[2] // self.burst) - 1)
+
+    def _ended(self, late: bool) -> int:
+        """The cycle behind the last flit of the load whose last beat is reserved last."""
+        end = self._beat(self._count - 1) + 1 + late
+        self._held = end
+        return end
 
     def _request(self, burst: int) -> int:
         """Cycle in which a burst of the load requested last is requested: one after another, and
@@ -155,12 +181,12 @@ class OwnReadPort:
             flits = min(beats, self.burst)
             request = max(request + 1, self._ends[0])
             beats -= flits
-            slots = flits + (late and not beats)
-            end = self._beat(self._reserve(request + self.latency, slots) + slots - 1) + 1
+            self._reserve(max(request + self.latency, self._held), flits)
+            end = self._ended(late and not beats)
             self._ends.append(end)
         self._loads.append([end, action, argument])
         self.kernel.at(end, self._loaded)
-        return request + 1
+        return request
 
     def _loaded(self, _: Any) -> None:
         load = self._loads[0]
@@ -181,9 +207,13 @@ class OwnReadPort:
                 break
             waiting, request = flits - burst * self.burst, max(cycle, now + 1)
         if waiting:
-            first = self._count - waiting - self._late
+            if self._gap and waiting == flits:  # all of it: these come in the time it is held up
+                self._fetched.pop()
+                self._count -= 1
+            self._gap = False
+            first = self._count - waiting
             self._count += records * beats
-            self._loads[-1][0] = self._beat(self._count - 1) + 1
+            self._loads[-1][0] = self._ended(self._late)
             self._requesting = (request, first + records * beats, waiting)
         else:
             first = self._reserve(now + self.latency, records * beats)

@@ -72,8 +72,8 @@ class SharedRead:
     """
 
     __slots__ = (
-        "_asked", "_bursts", "_due", "_fetches", "_gate", "_loads", "_next", "burst", "kernel",
-        "latency", "turns", "window",
+        "_asked", "_bursts", "_due", "_fetches", "_gate", "_held", "_loads", "_next", "burst",
+        "kernel", "latency", "turns", "window",
     )  # fmt: skip
 
     def __init__(
@@ -93,6 +93,7 @@ class SharedRead:
         self._next = 0  # cycle from which the next request may be made
         self._loads: dict[int, _Load] = {}  # by lane
         self._fetches: dict[int, _Fetch] = {}
+        self._held = 0  # cycle from which payload is taken: one load may still write its last flit
         self._asked = 0  # beats of payload requested so far
         # (behind its last beat of payload, cycles of its beats), of the last bursts.
         self._bursts: deque[tuple[int, list[int]]] = deque()
@@ -154,14 +155,14 @@ class SharedRead:
         load = self._loads[lane]
         beats = min(load.left, self.burst)
         load.left -= beats
-        ready, gate = cycle + self.latency, self._gate
+        ready, gate = max(cycle + self.latency, self._held), self._gate
         cycles = [gate.depart(ready) for _ in range(beats)]
         self._asked += beats
         self._bursts.append((self._asked, cycles))
         if not load.left:
-            end = gate.depart(ready) if load.late else cycles[-1]
+            self._held = end = cycles[-1] + 1 + load.late
             del self._loads[lane]
-            self.kernel.at(end + 1, load.end, load.argument)
+            self.kernel.at(end, load.end, load.argument)
             load.over(None)
 
 
