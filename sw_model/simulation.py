@@ -129,6 +129,11 @@ def simulate_on(
         dims=dim_results(platform, backend.counters(), busy),
         activity=activity,
     )
+    result = replace(
+        result,
+        interrupted_packets=backend.interrupted_packets(),
+        overtaken_packets=backend.overtaken_packets(),
+    )
     return TlmRun(result, backend)
 
 

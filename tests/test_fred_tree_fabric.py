@@ -10,19 +10,25 @@ import pytest
 
 from sim_top import cli
 from sim_top.bench.wafer import EVERYONE, GROUPS, model_at_once, wafer_platform
+from sim_top.cosim.outcome import Job, Outcome, SingleCollectives
 from sim_top.cosim.placement import check_payloads
+from sim_top.cosim.run import run_job
+from sim_top.cosim.verify import compare
 from sim_top.crosscheck.matrix import Case, Setting
 from sim_top.crosscheck.run import check_case
 from sim_top.crosscheck.tree import tree_collectives, tree_platform, tree_shards
+from sim_top.platform.build import platform_model
+from sim_top.simulator import build
 from sw_model.collective.plan import Collective, Operation
 from sw_model.errors import InputError
 from sw_model.experiment import read_experiment
 from sw_model.fabric.backend import TlmBackend
+from sw_model.fabric.preemption import by_class
 from sw_model.fabric.simulate import run_collective
 from sw_model.fred.timing import FRED_TIMING
 from sw_model.fred.tree.placement import tree_table
 from sw_model.platform import Platform
-from sw_model.results import Crosscheck
+from sw_model.results import Crosscheck, CrosscheckCase
 from sw_model.schedule.options import PlanBook, ScheduleOptions
 from sw_model.workload.spans import collectives_of, split_for_group
 
@@ -148,6 +154,56 @@ def test_two_switches_below_one_against_the_rtl() -> None:
     """Data bit for bit, counters exactly, cycles within the bound, and one chunk to the cycle."""
     agree(CLASSES, tree_collectives(), exact=(0, 4, 6))
     agree(CLASSES, tree_shards())
+
+
+def at_once_on_both(
+    where: Platform, schedule: ScheduleOptions, requests: Sequence[Collective]
+) -> tuple[Outcome, TlmBackend, list[CrosscheckCase]]:
+    """All entered in the first cycle: the RTL, watched where it has classes, the TLM, and a case
+    for every collective; data and counters must be equal."""
+    model = platform_model(where)
+    build(model)
+    work = SingleCollectives(tuple(requests), at_once=True)
+    outcome = run_job(model, Job(where, schedule, work, watched=where.engine.lanes > 1))
+    backend = model_at_once(where, schedule, requests)
+    cases = compare("at once", outcome, backend, seed=1)
+    for case in cases:
+        assert case.data_ok, case
+        assert case.counters_ok, case
+    return outcome, backend, cases[: len(requests)]
+
+
+def test_three_classes_at_once_against_the_rtl() -> None:
+    """On the RTL, too, every class interrupts those below it. What differs is the order of two
+    packets (docs/tlm.md)."""
+    outcome, backend, cases = at_once_on_both(CLASSES, CHUNKS, [DP, PP, MP])
+    assert outcome.interrupted is not None
+    seen = by_class(CLASSES.engine.classes, outcome.interrupted)
+    assert min(seen["pp"]["mp"], seen["dp"]["mp"], seen["dp"]["pp"]) > 0
+    model = backend.interrupted_packets()
+    assert model is not None
+    assert min(model["dp"].values()) > 0
+    check = Crosscheck(tuple(cases))
+    for case in cases:
+        assert check.passes(case), case
+
+
+@pytest.mark.parametrize("requests", [[PP, MP], [DP, PP]])
+def test_two_classes_at_once_against_the_rtl_to_the_cycle(requests) -> None:
+    """In one chunk each, which the higher class begins before the lower."""
+    for case in at_once_on_both(CLASSES, replace(CHUNKS, chunks=1), requests)[2]:
+        assert case.rtl_cycles == case.tlm_cycles, case
+
+
+@pytest.mark.full
+def test_three_groups_of_the_wafer_at_once_against_the_rtl() -> None:
+    """Two MP groups and a DP group share switches and no links; nothing is allowed for a packet,
+    as all share one channel."""
+    cases = at_once_on_both(WAFER, CHUNKS, GROUPS)[2]
+    check = Crosscheck(tuple(cases))
+    for case in cases:
+        assert not case.packet_cycles
+        assert check.passes(case), case
 
 
 @pytest.mark.full

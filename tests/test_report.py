@@ -118,6 +118,7 @@ def test_run_json() -> None:
     assert (report["bound_ns"], report["bound_dims"]) == (600.0, ["dim 2", "dim 1"])
     assert report["layers"][1]["bound_ns"] == 0.0
     assert report["endpoint"] == "platform"
+    assert report["interrupted_packets"] is report["overtaken_packets"] is None
     json.dumps(report, allow_nan=False)
 
 
@@ -126,6 +127,7 @@ def test_crosscheck_json() -> None:
     assert report["ok"] is True
     assert report["max_error"] == pytest.approx(0.02)
     assert report["mean_error"] == pytest.approx(0.015)
+    assert (report["cases_beside"], report["cases_by_packet"]) == (0, 0)
     assert report["cases"][0]["error"] == pytest.approx(-0.01)
     assert set(report["cases"][0]) == {
         "name", "data_ok", "counters_ok", "rtl_cycles", "tlm_cycles", "error", "bank_collisions",
@@ -167,6 +169,18 @@ def test_beside_other_classes_a_case_may_be_off_by_a_packet(cycles: int, ok: boo
     check = Crosscheck((near, beside), mean_bound=1.0)
     assert check.passes(beside) is ok
     assert check.ok is ok
+
+
+@pytest.mark.parametrize(("cycles", "needed"), [(1030, 0), (970, 0), (1031, 1), (969, 1)])
+def test_cases_that_only_a_packet_excuses_are_counted(cycles: int, needed: int) -> None:
+    near = CrosscheckCase("near", True, True, 1000, 1030)
+    beside = CrosscheckCase("beside", True, True, 1000, cycles, packet_cycles=257)
+    check = Crosscheck((near, beside), mean_bound=1.0)
+    report = json_report.crosscheck_json(check)
+    assert (report["cases_beside"], report["cases_by_packet"]) == (1, needed)
+    assert f"1 beside other classes, {needed} of them within a packet only" in text(
+        tables.crosscheck_table(check)
+    )
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ of the simulation's own cycle count.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -50,12 +50,20 @@ class RtlBackend:
     book : plans
     seed : of the payloads
     protected : with a BEGIN record in front of every collective
+    advance : lets the simulation run in the place of ``control.run``, to watch it
     """
 
     def __init__(
-        self, control: PlatformControl, book: PlanBook, *, seed: int, protected: bool = False
+        self,
+        control: PlatformControl,
+        book: PlanBook,
+        *,
+        seed: int,
+        protected: bool = False,
+        advance: Callable[[int | None], Awaitable[None]] | None = None,
     ) -> None:
         self.control = control
+        self._advance = advance or control.run
         self.platform: Platform = book.platform
         self.seed = seed
         self.ahead = 0
@@ -152,7 +160,7 @@ class RtlBackend:
 
     async def _run(self, until: int | None) -> list[Completion]:
         try:
-            await self.control.run(None if until is None else self._cycle_of(until))
+            await self._advance(None if until is None else self._cycle_of(until))
         except PlatformError as error:
             raise DeadlockError("\n".join([str(error), *self._absent()])) from error
         return self._completions()

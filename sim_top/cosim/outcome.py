@@ -87,6 +87,7 @@ class Job:
     watchdog : cycles without any movement after which the run is given up
     record : file that takes down the run, so that it can be repeated without Python
     protected : put a BEGIN record in front of every collective, which the TLM does not count
+    watched : stop in every cycle to see whose flit every NPU sends; one dim, and one link each
 
     Raises
     ------
@@ -101,6 +102,7 @@ class Job:
     watchdog: int = 20_000
     record: Path | None = None
     protected: bool = False
+    watched: bool = False
 
     def __post_init__(self) -> None:
         for collective in self.collectives():
@@ -154,6 +156,8 @@ class Outcome:
     wakes : how often Python was woken
     seconds : processor time of the simulation proper, Python's part and the model's
     results : by collective and rank, the bytes in its result region
+    interrupted : where it was watched, by the numbers of two classes, packets of the one between
+        whose flits some of the other left an NPU
     """
 
     issued: tuple[Issued, ...]
@@ -167,6 +171,7 @@ class Outcome:
     wakes: int
     seconds: float
     results: tuple[tuple[NDArray[np.uint8], ...], ...]
+    interrupted: dict[tuple[int, int], int] | None = None
 
 
 def save(thing: object, path: Path) -> None:

@@ -20,6 +20,7 @@ from sim_top.simulator.cache import build_root
 from sw_model.errors import AntiphonError
 from sw_model.experiment import Experiment
 from sw_model.fabric.folding import Folding
+from sw_model.fabric.preemption import by_class
 from sw_model.fred.tree.order import check_order
 from sw_model.platform import Platform
 from sw_model.results import (
@@ -86,7 +87,8 @@ def run_cosim(
         data_type=settings.data_type,
         variation=settings.variation,
     )
-    jobs = [Job(platform=platform, schedule=schedule, work=work) for schedule in schedules]
+    watched = platform.tree is not None and platform.engine.lanes > 1
+    jobs = [Job(platform, schedule, work, watched=watched) for schedule in schedules]
     books = [PlanBook(platform, one, collectives=collectives.values()) for one in schedules]
     for book in books:
         check_memory(book, sequence)
@@ -211,9 +213,13 @@ def _rtl_result(label: str, outcome: Outcome, platform: Platform) -> RunResult:
     assert outcome.training is not None
     dims = range(len(platform.topology.dims))
     busy = {dim: max(rank[dim] for rank in outcome.busy) for dim in dims}
-    return run_result(
+    result = run_result(
         f"{label}, RTL",
         outcome.training,
         platform,
         dims=dim_results(platform, outcome.counters, busy),
     )
+    if outcome.interrupted is None:
+        return result
+    packets = by_class(platform.engine.classes, outcome.interrupted)
+    return replace(result, interrupted_packets=packets)

@@ -11,6 +11,7 @@ from typing import Any
 import cocotb
 
 from sim_top.cosim.backend import RtlBackend
+from sim_top.cosim.interruptions import InterruptedPackets
 from sim_top.cosim.outcome import IDLE_CYCLES, Issued, Job, Outcome, SingleCollectives, load, save
 from sim_top.platform.build import flow_tables
 from sim_top.platform.control import PlatformControl
@@ -53,7 +54,14 @@ async def _run(dut: Any, job: Job, progress: Path) -> Outcome:
     )
     control = PlatformControl(dut, platform, flow_tables(platform, book.flows), record=job.record)
     await control.start(watchdog=job.watchdog)
-    backend = RtlBackend(control, book, seed=job.seed, protected=job.protected)
+    watch = InterruptedPackets(control) if job.watched else None
+    backend = RtlBackend(
+        control,
+        book,
+        seed=job.seed,
+        protected=job.protected,
+        advance=watch.run if watch else None,
+    )
     training = None
     singles: list[_Single] = []
     started = time.process_time()
@@ -77,6 +85,7 @@ async def _run(dut: Any, job: Job, progress: Path) -> Outcome:
         wakes=control.shell.wakes,
         seconds=seconds,
         results=await _results(control, issued),
+        interrupted=watch.total() if watch else None,
     )
 
 

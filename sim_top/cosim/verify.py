@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from sim_top.cosim.memory_map import payload
 from sim_top.cosim.outcome import Issued, Outcome
-from sw_model.collective.plan import CollectivePlan
+from sw_model.collective.plan import Collective, CollectivePlan
 from sw_model.collective.replay import replay
 from sw_model.collective.replay_groups import replay_groups
 from sw_model.endpoint.counters import RankCounters, difference
@@ -25,6 +25,7 @@ __all__ = [
     "counter_differences",
     "expected_results",
     "first_difference",
+    "moving_from",
 ]
 
 
@@ -74,7 +75,8 @@ def beside_others(ran: Sequence[tuple[int, Mapping[int, int], Mapping[int, int]]
 
     Parameters
     ----------
-    ran : the lane of each, and the cycles in which the ranks entered and left it
+    ran : the lane of each, and the cycles from which it moved at the ranks (:func:`moving_from`),
+        and in which they left it
     """
     ranks = sorted(ran[0][1]) if ran else []
     begin = np.array([[issued[rank] for rank in ranks] for _, issued, _ in ran])
@@ -84,6 +86,23 @@ def beside_others(ran: Sequence[tuple[int, Mapping[int, int], Mapping[int, int]]
         bool(np.any((begin < last) & (end > first), axis=1)[lanes != lane].any())
         for lane, first, last in zip(lanes, begin, end, strict=True)
     ]
+
+
+def moving_from(
+    collective: Collective, issued: Mapping[int, int], ended: Mapping[int, int]
+) -> dict[int, int]:
+    """By rank, the cycle from which flits of a collective may be on its link: where it enters; of
+    what is sent, where the sender does; where it leaves, if it has no part."""
+    begin = dict(issued)
+    if not collective.groups:
+        return begin
+    for rank in begin.keys() - {rank for group in collective.groups for rank in group}:
+        begin[rank] = ended[rank]
+    if collective.target is not None:
+        for group in collective.groups:
+            sender, receiver = group[collective.root], group[collective.target]
+            begin[receiver] = max(begin[sender], begin[receiver])
+    return begin
 
 
 def _packet_cycles(platform: Platform) -> int:
@@ -111,7 +130,14 @@ def compare(
     whole = counter_differences(outcome.counters, backend.counters())
     lane_of, packet = backend.platform.engine.lane_of, _packet_cycles(backend.platform)
     beside = beside_others(
-        [(lane_of(i.plan.collective.traffic_class), i.issued, i.ended) for i in outcome.issued]
+        [
+            (
+                lane_of(i.plan.collective.traffic_class),
+                moving_from(i.plan.collective, i.issued, i.ended),
+                i.ended,
+            )
+            for i in outcome.issued
+        ]
     )
     cases = []
     for number, (issued, results) in enumerate(zip(outcome.issued, outcome.results, strict=True)):

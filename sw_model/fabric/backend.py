@@ -15,6 +15,7 @@ from sw_model.fabric.constants import FabricConstants
 from sw_model.fabric.counters import total
 from sw_model.fabric.folding import Folding, padded, representatives
 from sw_model.fabric.network import Network
+from sw_model.fabric.preemption import by_class
 from sw_model.fabric.watchdog import blocked
 from sw_model.schedule.options import PlanBook
 
@@ -168,6 +169,18 @@ class TlmBackend:
             whole = total([e.counters[rank] for e in entries], dims)
             sums[rank] = replace(whole, by_class=tuple(counted[name] for name in classes))
         return tuple(sums[rank] for rank in self.representative)
+
+    def interrupted_packets(self) -> dict[str, dict[str, int]] | None:
+        """By class and higher class, packets of the one between whose flits some of the other left
+        an NPU; None where classes have no channels of their own, or packets are not modelled."""
+        tree, classes = self.network.tree, self.platform.engine.classes
+        return by_class(classes, tree.interrupted()) if tree is not None and classes else None
+
+    def overtaken_packets(self) -> dict[str, dict[str, int]] | None:
+        """By class and higher class, packets of the one that were ready and let some of the other
+        go first, once for every link of an NPU and every switch; None as above."""
+        tree, classes = self.network.tree, self.platform.engine.classes
+        return by_class(classes, tree.overtaken()) if tree is not None and classes else None
 
     def describe(self) -> str:
         """Every blocked rank and op, and what it waits for."""

@@ -7,6 +7,7 @@ flits are whole arrays.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 
 import numpy as np
@@ -64,16 +65,31 @@ class TreeFabric:
             )
             for level, number in ports.switches
         }
+        self.links: list[NpuLink] = []
         for rank, lanes in enumerate(engines):
             number, place = ports.down(rank)
             below = self.switches["L1", number]
-            NpuLink(kernel, lanes, below, place, link, buffer_flits, packet_flits, constants)
+            self.links.append(
+                NpuLink(kernel, lanes, below, place, link, buffer_flits, packet_flits, constants)
+            )
         for number in range(ports.tree.switches):
             for up in range(ports.tree.ups):
                 top, place = ports.top(number, up)
                 below, above = self.switches["L1", number], self.switches["L2", top]
                 _join(below, ports.up(up), above, place)
                 _join(above, place, below, ports.up(up))
+
+    def interrupted(self) -> Counter[tuple[int, int]]:
+        """By lane and higher lane, packets of the one between whose flits the other's left on the
+        link of an NPU."""
+        return sum((link.interrupted_packets for link in self.links), Counter())
+
+    def overtaken(self) -> Counter[tuple[int, int]]:
+        """By lane and higher lane, packets of the one that were ready at the link of an NPU or at a
+        switch and let one of the other go first; counted once at each of these places."""
+        turns = [link.turns for link in self.links]
+        turns += [switch.turns for switch in self.switches.values()]
+        return sum((one.overtaken for one in turns), Counter())
 
 
 def _flows(table: TreeTable, switch: tuple[str, int]) -> list[dict[int, Flow]]:

@@ -59,6 +59,7 @@ class Network:
             for rank in sorted(set(representative))
         }
         self.switches: dict[tuple[int, int], tuple[FredSwitch, ...]] = {}
+        self.tree: TreeFabric | None = None
         for dim, description in enumerate(platform.topology.dims):
             if description.size == 1:
                 continue

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -53,6 +53,12 @@ class NpuLink:
     buffer_flits : that the switch holds for each lane
     packet_flits : payload flits of a full packet
     constants : pipeline constants
+
+    Attributes
+    ----------
+    turns : whose packet goes first
+    interrupted_packets : by lane and higher lane, packets of the one between whose flits a packet
+        of the other left
     """
 
     def __init__(
@@ -78,7 +84,8 @@ class NpuLink:
         # Whose message is chosen reads SRAM before lower classes, and takes their place on a link
         # that is as fast.
         self._interrupts = link.rate == 1
-        self._turns = ClassTurns()
+        self.turns = ClassTurns()
+        self.interrupted_packets: Counter[tuple[int, int]] = Counter()
         self._due = NEVER
         switch.outputs[port] = self
         switch.sources[port] = self
@@ -113,8 +120,8 @@ class NpuLink:
         self._due = NEVER
         able = [n for n, lane in enumerate(self._lanes) if self._soonest(lane) <= cycle]
         if able:
-            chosen = self._turns.choose(able)
-            self._turns.begin(chosen, 1, able)
+            chosen = self.turns.choose(able)
+            self.turns.begin(chosen, 1, able)
             self._depart(self._lanes[chosen], cycle)
         self.settle()
 
@@ -138,10 +145,14 @@ class NpuLink:
                 after = leaves[k - 1] + 1 if k else 0
                 leaves[k] = self._gate.depart(int(max(leaves[k], after)))
         lane.last = int(leaves[-1])
+        lane.interrupted_by.clear()
         flight = self.constants.link.transmit + self.link.latency
         for other in self._lanes[lane.lane + 1 :]:
             if other.last >= leaves[0]:
                 other.last += len(leaves)
+                if lane.lane not in other.interrupted_by:
+                    other.interrupted_by.add(lane.lane)
+                    self.interrupted_packets[other.lane, lane.lane] += 1
                 self.switch.interrupted(self.port, other.lane, int(leaves[0]) + flight, len(leaves))
         self.switch.offer(self.port, leaving.packet.moved(leaves + flight))
         if leaving.packet.final:
@@ -155,6 +166,7 @@ class _Lane:
         self.link = link
         self.lane = lane
         self.last = -1  # cycle of the last flit
+        self.interrupted_by: set[int] = set()  # lanes, since the header of the last packet
         self.engine = engine
         engine.outlet = self
         engine.inlet = self

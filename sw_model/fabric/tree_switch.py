@@ -78,6 +78,7 @@ class TreeSwitch:
     Attributes
     ----------
     outputs, sources : by port, what it leads to and what sends to it
+    turns : whose packet goes first
     """
 
     def __init__(
@@ -104,7 +105,7 @@ class TreeSwitch:
         self._ends = [0] * ports
         self._moving: dict[int, _Moving] = {}  # by input, what started last
         self._active: int | None = None
-        self._turns = ClassTurns()
+        self.turns = ClassTurns()
         self._due: set[int] = set()
 
     def offer(self, port: int, packet: Packet) -> None:
@@ -156,7 +157,7 @@ class TreeSwitch:
         if not ready:
             return
         first = {lane: self._first(lane, flows) for lane, flows in ready.items()}
-        chosen = self._turns.choose(ready)
+        chosen = self.turns.choose(ready)
         index = self._next(chosen, first[chosen]).configuration
         if index != self._active and max(self._ends) > cycle:
             self.look(max(self._ends))
@@ -179,9 +180,10 @@ class TreeSwitch:
         self._active = index
         for lane, flows in started.items():
             if first[lane] in flows:
-                self._turns.served(lane)
+                self.turns.served(lane)
             else:
-                self._turns.passed(lane, count - len(flows))
+                others = [other for other in started if other != lane and started[other]]
+                self.turns.passed(lane, count - len(flows), others)
         # Credits reserved now are seen to be gone one cycle late.
         self.look(cycle + 1)
         self.look(cycle + 2)

@@ -14,7 +14,9 @@ __all__ = ["cosim_json", "crosscheck_json", "run_json"]
 
 def run_json(run: RunResult) -> dict[str, Any]:
     """Of a training run. ``compute_ns`` and ``exposed_comm_ns`` are of the rank that finishes
-    last; ``ranks`` has the minimum, mean and maximum over the simulated ranks."""
+    last; ``ranks`` has the minimum, mean and maximum over the simulated ranks.
+    ``interrupted_packets`` and ``overtaken_packets`` have numbers by class and higher class, on a
+    tree of FRED switches with classes; else, and where they were not counted, null."""
     training, clock = run.training, run.clock_hz
 
     def ns(cycles: int) -> float:
@@ -43,6 +45,8 @@ def run_json(run: RunResult) -> dict[str, Any]:
         "endpoint": "platform",
         "bound_ns": run.bound.ns,
         "bound_dims": run.bound.named,
+        "interrupted_packets": run.interrupted_packets,
+        "overtaken_packets": run.overtaken_packets,
         "dims": [
             {
                 "name": dim.name,
@@ -74,9 +78,9 @@ def crosscheck_json(crosscheck: Crosscheck) -> dict[str, Any]:
     """Of the cross-check; ``error`` is relative and signed, negative where the TLM is faster, and
     null where the RTL took no time at all and the TLM did. ``stalled`` are the cases in which
     memories refuse at random: right in data and counters, but their durations are not compared.
-    ``packet_cycles`` is what a case beside other classes may also be off by, else 0.
-    ``uncontended`` cases ran alone, and no bank of SRAM refused them anything: equal to the
-    cycle."""
+    ``packet_cycles`` is what a case beside other classes may also be off by, else 0;
+    ``cases_beside`` are so many, of which ``cases_by_packet`` needed it. ``uncontended`` cases ran
+    alone, and no bank of SRAM refused them anything: equal to the cycle."""
     return {
         "ok": crosscheck.ok,
         "bound": crosscheck.bound,
@@ -84,6 +88,8 @@ def crosscheck_json(crosscheck: Crosscheck) -> dict[str, Any]:
         "mean_bound": crosscheck.mean_bound,
         "max_error": _finite(crosscheck.max_error),
         "mean_error": _finite(crosscheck.mean_error),
+        "cases_beside": sum(case.packet_cycles > 0 for case in crosscheck.timed),
+        "cases_by_packet": len(crosscheck.by_packet),
         "cases": [
             {**_case(case), "tlm_cycles": case.tlm_cycles, "error": _finite(case.error)}
             for case in crosscheck.timed

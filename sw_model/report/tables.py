@@ -167,4 +167,8 @@ def crosscheck_table(crosscheck: Crosscheck, *, rows: int | None = None) -> Tabl
         f"{count:,} case{'' if count == 1 else 's'}, error at most {crosscheck.max_error:.2%}, "
         f"{crosscheck.mean_error:.2%} in the mean: {'passed' if crosscheck.ok else 'FAILED'}"
     )
+    beside = sum(case.packet_cycles > 0 for case in crosscheck.timed)
+    if beside:
+        excused = len(crosscheck.by_packet)
+        table.caption += f"\n{beside} beside other classes, {excused} of them within a packet only"
     return table
