@@ -125,7 +125,7 @@ def test_a_transformer_with_three_kinds_of_parallelism_on_a_wafer(
 ) -> None:
     """Two stages, four microbatches: two all-reduces of eight layers and what is handed over, each
     four times, and eight gradients, in two iterations."""
-    found = run_whole_example(example, tmp_path)
+    found = run_whole_example(example, tmp_path, "--interruptions")
     crosscheck = found["crosscheck"]
     names = [case["name"] for case in crosscheck["cases"]]
     assert len(names) == 2 * (4 * (2 * 8 + 2) + 8) + 1
@@ -146,6 +146,17 @@ def check_contention(rtl: dict, tlm: dict) -> None:
         assert run["interrupted_packets"]["pp"]["mp"] == 0
     assert tlm["overtaken_packets"]["pp"]["mp"] > 0
     assert tlm["overtaken_packets"]["dp"]["mp"] > 0
+
+
+def test_nothing_is_interrupted_where_classes_share_links(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert main(["cosim", str(EXAMPLE), "--interruptions"]) == 2
+    message = capsys.readouterr().err.strip()
+    assert message == (
+        f"antiphon: {EXAMPLE}: --interruptions must be left out: packets interrupt each other on a "
+        "tree of FRED switches (network.dims[0].tree) with engine.classes"
+    )
 
 
 def test_a_payload_over_the_memory_is_refused(capsys: pytest.CaptureFixture[str]) -> None:

@@ -39,6 +39,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--scale", type=value(_scale), metavar="S", help="factor on payloads and compute, as 1/64"
     )
     parser.add_argument("--output", type=target, metavar="DIR", help="folder for the results")
+    parser.add_argument(
+        "--interruptions",
+        action="store_true",
+        help="count the packets that higher classes interrupt on the RTL too; several times slower",
+    )
     parser.add_argument("--waves", type=target, metavar="F.fst", help="write the waveforms")
 
 
@@ -61,12 +66,24 @@ def run(arguments: argparse.Namespace, output: Output) -> bool:
             line=experiment.lines.get("endpoint"),
         )
     workload = experiment.load_workload()
-    experiment.platform()
+    platform = experiment.platform()
+    if arguments.interruptions and (platform.tree is None or platform.engine.lanes == 1):
+        raise InputError(
+            "--interruptions must be left out: packets interrupt each other on a tree of FRED "
+            "switches (network.dims[0].tree) with engine.classes",
+            path=experiment.path,
+        )
 
     from sim_top.cosim.run import run_cosim
 
     with output.progress("co-simulation") as progress:
-        result = run_cosim(experiment, workload, waves=arguments.waves, progress=progress)
+        result = run_cosim(
+            experiment,
+            workload,
+            waves=arguments.waves,
+            interruptions=arguments.interruptions,
+            progress=progress,
+        )
 
     from sw_model.report import json_report, tables
 

@@ -43,6 +43,7 @@ def run_cosim(
     workload: Workload,
     *,
     waves: Path | None = None,
+    interruptions: bool = False,
     progress: Progress | None = None,
 ) -> CosimResult:
     """Run the experiment: the TLM at full size (on a tree of FRED switches at the experiment's
@@ -54,6 +55,8 @@ def run_cosim(
     experiment : what to run
     workload : its workload, at full size
     waves : file for the waveforms of the run with the experiment's own schedule
+    interruptions : count on the RTL the packets that higher classes interrupt, for which it is
+        stopped in every cycle; on a tree of FRED switches whose classes have channels of their own
     progress : called with the share that is done
 
     Raises
@@ -87,8 +90,7 @@ def run_cosim(
         data_type=settings.data_type,
         variation=settings.variation,
     )
-    watched = platform.tree is not None and platform.engine.lanes > 1
-    jobs = [Job(platform, schedule, work, watched=watched) for schedule in schedules]
+    jobs = [Job(platform, schedule, work, watched=interruptions) for schedule in schedules]
     books = [PlanBook(platform, one, collectives=collectives.values()) for one in schedules]
     for book in books:
         check_memory(book, sequence)
