@@ -196,6 +196,7 @@ class CrosscheckCase:
     packet_cycles : of one full packet, where collectives of other classes ran at the same time: a
         single cycle decides which of two packets goes first, and the other waits for all of it
         (docs/tlm.md); else 0
+    one_chunk : it is a collective of one chunk
     """
 
     name: str
@@ -207,12 +208,17 @@ class CrosscheckCase:
     timed: bool = True
     bank_collisions: int | None = None
     packet_cycles: int = 0
+    one_chunk: bool = False
+
+    @property
+    def unrefused(self) -> bool:
+        """Whether it was alone, and neither memory nor a bank of SRAM has refused it anything."""
+        return self.timed and self.bank_collisions == 0
 
     @property
     def uncontended(self) -> bool:
-        """Whether nothing has held it up that the TLM leaves out: it was alone, and neither memory
-        nor a bank of SRAM has refused it anything. Its durations must be the same."""
-        return self.timed and self.bank_collisions == 0
+        """Whether it was one chunk besides. Its durations must be the same."""
+        return self.unrefused and self.one_chunk
 
     @property
     def error(self) -> float:
@@ -267,7 +273,7 @@ class Crosscheck:
 
     def passes(self, case: CrosscheckCase) -> bool:
         """Whether ``case`` is right in data and counters and within the bound, which is 0 where
-        nothing has held it up."""
+        it is uncontended."""
         difference = abs(case.tlm_cycles - case.rtl_cycles)
         near = not difference if case.uncontended else self._near(case)
         near = near or difference <= case.packet_cycles

@@ -327,7 +327,7 @@ def test_page() -> None:
         (990, 10, "banks refused 10 requests"),
         (990, 9, "banks refused 9 requests, and messages went in another order"),
         (1010, 5, "banks refused 5 requests, and messages went in another order"),
-        (991, 0, "not known"),
+        (991, 0, "no bank refused a request"),
         (991, None, "not known"),
     ],
 )
@@ -337,16 +337,21 @@ def test_explanations(cycles: int, collisions: int | None, text: str) -> None:
 
 
 def test_where_no_bank_has_refused_cycles_must_be_equal() -> None:
-    """One cycle is too much, on the page and for the verdict; unless that is not known, or
-    memories refuse at random."""
-    one = CrosscheckCase("ring 4, a: 0 x", True, True, 1000, 1001, bank_collisions=0)
+    """One cycle is too much for a collective of one chunk, on the page and for the verdict; unless
+    that is not known, or memories refuse at random."""
+    one = CrosscheckCase(
+        "ring 4, a: 0 x", True, True, 1000, 1001, bank_collisions=0, one_chunk=True
+    )
     assert not Crosscheck((one,)).ok
     assert Crosscheck((replace(one, tlm_cycles=1000),)).ok
     assert Crosscheck((replace(one, bank_collisions=1),)).ok
     assert Crosscheck((replace(one, bank_collisions=None),)).ok
     assert Crosscheck((replace(one, timed=False),)).ok
+    assert Crosscheck((replace(one, one_chunk=False),)).ok
     text = page(Crosscheck((one,)), "v.png", command="antiphon")
     assert "| of these, no bank has refused | 1 | all | all | 0 | 0.10% | 0.10% | |" in text
+    assert "| of these, one chunk | 1 | all | all | 0 | 0.10% | 0.10% | |" in text
+    assert "0 of 1 are equal to the cycle, and none is off by more than 1." in text
     assert "| ring 4, a | 1 | 0 | 1 | 0 | 0.10% | 0.10% | 1,000 to 1,000 |" in text
     assert "* ring 4, a: 0 x: 1,000 cycles on the RTL, 1,001 on the TLM" in text
 

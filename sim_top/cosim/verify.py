@@ -167,6 +167,7 @@ def compare(
                 notes=(*([wrong] if wrong else []), *differences[:4]),
                 bank_collisions=collisions,
                 packet_cycles=packet if beside[number] else 0,
+                one_chunk=len(issued.plan.chunks) == 1,
             )
         )
     if not outcome.single_counters:

@@ -80,7 +80,7 @@ def crosscheck_json(crosscheck: Crosscheck) -> dict[str, Any]:
     memories refuse at random: right in data and counters, but their durations are not compared.
     ``packet_cycles`` is what a case beside other classes may also be off by, else 0;
     ``cases_beside`` are so many, of which ``cases_by_packet`` needed it. ``uncontended`` cases ran
-    alone, and no bank of SRAM refused them anything: equal to the cycle."""
+    alone in one chunk, and no bank of SRAM refused them anything: equal to the cycle."""
     return {
         "ok": crosscheck.ok,
         "bound": crosscheck.bound,
