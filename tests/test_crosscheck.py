@@ -348,7 +348,8 @@ def test_where_no_bank_has_refused_cycles_must_be_equal() -> None:
     assert Crosscheck((replace(one, bank_collisions=None),)).ok
     assert Crosscheck((replace(one, timed=False),)).ok
     assert Crosscheck((replace(one, one_chunk=False),)).ok
-    text = page(Crosscheck((one,)), "v.png", command="antiphon")
+    refused = CrosscheckCase("ring 4, b: 0 y", True, True, 1000, 1001, bank_collisions=2)
+    text = page(Crosscheck((one, refused)), "v.png", command="antiphon")
     assert "| of these, no bank has refused | 1 | all | all | 0 | 0.10% | 0.10% | |" in text
     assert "| of these, one chunk | 1 | all | all | 0 | 0.10% | 0.10% | |" in text
     assert "0 of 1 are equal to the cycle, and none is off by more than 1." in text

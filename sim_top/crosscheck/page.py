@@ -60,10 +60,10 @@ def page(check: Crosscheck, plot: str, *, command: str) -> str:
     ]
     for setting, cases in _by_setting(timed).items():
         part = Crosscheck(tuple(cases))
-        free = tuple(case for case in cases if case.unrefused)
+        its = tuple(case for case in cases if case.unrefused)
         fewest, most = (f(case.rtl_cycles for case in cases) for f in (min, max))
         out.append(
-            f"| {setting} | {len(cases)} | {_exact(cases)} | {len(free)} | {_exact(free)} "
+            f"| {setting} | {len(cases)} | {_exact(cases)} | {len(its)} | {_exact(its)} "
             f"| {part.mean_error:.2%} | {part.max_error:.2%} | {fewest:,} to {most:,} |"
         )
     worst = sorted(timed, key=lambda case: (-abs(case.error), case.name))[:_WORST]
