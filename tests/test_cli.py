@@ -393,7 +393,8 @@ def test_cosim(folder, antiphon, monkeypatch) -> None:
 
     from sw_model.results import CosimResult
 
-    def run_cosim(experiment, workload, *, waves, progress):
+    def run_cosim(experiment, workload, *, waves, interruptions, progress):
+        assert not interruptions
         assert experiment.cosim.scale == Fraction(1, 8)
         assert waves is None
         return CosimResult(

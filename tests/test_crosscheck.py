@@ -377,6 +377,37 @@ def test_plot_is_reproducible(tmp_path) -> None:
     draw(found(), tmp_path / "none.png")
 
 
+def test_a_page_of_what_an_earlier_run_has_left(monkeypatch, tmp_path, capsys) -> None:
+    """Nothing runs; page, plot, verdict and JSON are those of the run."""
+    import sim_top.crosscheck
+
+    monkeypatch.chdir(tmp_path)
+    for name, cycles in (("good", (500, 500)), ("bad", (500, 600))):
+        result = found((1000, 1000), cycles)
+        first, *others = result.cases
+        mixed = Crosscheck((replace(first, bank_collisions=0, one_chunk=True), *others))
+        monkeypatch.setattr(
+            sim_top.crosscheck, "run_crosscheck", lambda name, *, progress, mixed=mixed: mixed
+        )
+        status = cli.main(["crosscheck", "full", "--json", f"{name}.json", "--page", f"{name}.md"])
+        assert status == (name == "bad")
+        monkeypatch.setattr(sim_top.crosscheck, "run_crosscheck", None)
+        again = ["crosscheck", "full", "--from", f"{name}.json", "--json", "repeated.json"]
+        assert cli.main([*again, "--page", "repeated.md"]) == status
+        for kind in ("md", "json"):
+            text = (tmp_path / f"repeated.{kind}").read_text()
+            assert text.replace("repeated", name) == (tmp_path / f"{name}.{kind}").read_text()
+    (tmp_path / "list.json").write_text("[]")
+    capsys.readouterr()
+    for text, message in (
+        ("absent.json", "--from must be a file that can be read: No such file or directory"),
+        ("list.json", "--from must be what antiphon crosscheck --json writes: "),
+        ("good.md", "--from must be what antiphon crosscheck --json writes: "),
+    ):
+        assert cli.main(["crosscheck", "--from", text]) == 2
+        assert message in capsys.readouterr().err
+
+
 def test_page_goes_where_it_can(monkeypatch, tmp_path, capsys) -> None:
     import sim_top.crosscheck
 

@@ -131,7 +131,7 @@ def test_crosscheck_json() -> None:
     assert report["cases"][0]["error"] == pytest.approx(-0.01)
     assert set(report["cases"][0]) == {
         "name", "data_ok", "counters_ok", "rtl_cycles", "tlm_cycles", "error", "bank_collisions",
-        "packet_cycles", "uncontended", "notes",
+        "packet_cycles", "one_chunk", "uncontended", "notes",
     }  # fmt: skip
     assert report["stalled"] == []
 
@@ -152,8 +152,10 @@ def test_durations_under_random_stalls_are_not_compared() -> None:
             "data_ok": True,
             "counters_ok": True,
             "rtl_cycles": 1500,
+            "tlm_cycles": 1000,
             "bank_collisions": 7,
             "packet_cycles": 0,
+            "one_chunk": False,
             "uncontended": False,
             "notes": [],
         }

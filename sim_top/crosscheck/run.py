@@ -11,6 +11,7 @@ from sim_top.cosim.run import run_job
 from sim_top.cosim.verify import compare
 from sim_top.crosscheck.matrix import Case, matrix
 from sim_top.platform.build import platform_model
+from sim_top.platform.limits import check_rtl
 from sim_top.simulator import build
 from sw_model.backend import run_alone
 from sw_model.fabric.backend import TlmBackend
@@ -27,8 +28,12 @@ def run_crosscheck(name: str, *, progress: Callable[[float], object] | None = No
     ------
     ValueError
         for another name.
+    InputError
+        before anything is built, where a simulator or what it builds with is missing.
     """
     cases = list(matrix(name))
+    for case in cases:
+        check_rtl(case.setting.platform)
     found: list[CrosscheckCase] = []
     for number, case in enumerate(cases):
         found += check_case(case)

@@ -90,10 +90,7 @@ def crosscheck_json(crosscheck: Crosscheck) -> dict[str, Any]:
         "mean_error": _finite(crosscheck.mean_error),
         "cases_beside": sum(case.packet_cycles > 0 for case in crosscheck.timed),
         "cases_by_packet": len(crosscheck.by_packet),
-        "cases": [
-            {**_case(case), "tlm_cycles": case.tlm_cycles, "error": _finite(case.error)}
-            for case in crosscheck.timed
-        ],
+        "cases": [{**_case(case), "error": _finite(case.error)} for case in crosscheck.timed],
         "stalled": [_case(case) for case in crosscheck.cases if not case.timed],
     }
 
@@ -104,8 +101,10 @@ def _case(case: CrosscheckCase) -> dict[str, Any]:
         "data_ok": case.data_ok,
         "counters_ok": case.counters_ok,
         "rtl_cycles": case.rtl_cycles,
+        "tlm_cycles": case.tlm_cycles,
         "bank_collisions": case.bank_collisions,
         "packet_cycles": case.packet_cycles,
+        "one_chunk": case.one_chunk,
         "uncontended": case.uncontended,
         "notes": list(case.notes),
     }
