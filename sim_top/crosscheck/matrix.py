@@ -225,13 +225,13 @@ _ARITHMETIC = (
     ("ring 2 x fred 3", ((_RING, 2, 20, 16), (_FRED, 3, 20, 24))),
     ("fully connected 3", ((_FULL_MESH, 3, 40, 16),)),
 )
-_SCHEDULES = (
-    ("baseline", ScheduleOptions("baseline", "fifo", 8)),
-    ("themis fifo", ScheduleOptions("themis", "fifo", 4)),
-    ("themis scf", ScheduleOptions("themis", "scf", 16)),
-    ("balanced", ScheduleOptions("balanced", "scf", 8)),
-    (ONE_CHUNK, ScheduleOptions("baseline", "fifo", 1)),
-)
+_SCHEDULES = {
+    "baseline": ScheduleOptions("baseline", "fifo", 8),
+    "themis fifo": ScheduleOptions("themis", "fifo", 4),
+    "themis scf": ScheduleOptions("themis", "scf", 16),
+    "balanced": ScheduleOptions("balanced", "scf", 8),
+    ONE_CHUNK: ScheduleOptions("baseline", "fifo", 1),
+}
 _STALLED = (("themis scf", 64), ("balanced", 128))
 """Schedules that run under random stalls too, and of 256 cycles those in which memories refuse."""
 
@@ -250,7 +250,7 @@ def matrix(name: str) -> Iterator[Case]:
     for place, (label, dims) in enumerate((_MAIN, *_OTHERS) if full else (_MAIN,)):
         platform = _platform(*dims, banks=64 if label == _BANKS_64 else 32)
         seed = 100 * place
-        for number, (schedule_name, schedule) in enumerate(_SCHEDULES):
+        for number, (schedule_name, schedule) in enumerate(_SCHEDULES.items()):
             setting = Setting(f"{label}, {schedule_name}", platform, schedule)
             collectives = _corners(platform, seed + number, 12)
             if full:
@@ -260,7 +260,7 @@ def matrix(name: str) -> Iterator[Case]:
             yield Case(setting, collectives)
         for number, (schedule_name, stalls) in enumerate(_STALLED if full else _STALLED[:1]):
             title = f"{label}, {schedule_name}, memory stalls"
-            stalled = Setting(title, platform, dict(_SCHEDULES)[schedule_name], stalls)
+            stalled = Setting(title, platform, _SCHEDULES[schedule_name], stalls)
             collectives = _corners(platform, seed + 99 - number, 9)
             collectives += _exchanges(platform, seed + 99 - number)
             if full:
@@ -268,29 +268,26 @@ def matrix(name: str) -> Iterator[Case]:
             yield Case(stalled, collectives)
         if full and label in _LARGE:
             large = replace(platform, memory=replace(platform.memory, words=_WORDS))
-            scf = dict(_SCHEDULES)["themis scf"]
+            scf = _SCHEDULES["themis scf"]
             yield Case(Setting(f"{label}, themis scf, large", large, scf), _large(large))
     for label, dims in _ARITHMETIC if full else _ARITHMETIC[:1]:
         platform = _platform(*dims)
         engine = replace(platform.engine, data_types=DATA_TYPES, operators=OPERATORS)
         platform = replace(platform, engine=engine)
-        one_chunk = dict(_SCHEDULES)[ONE_CHUNK]
-        yield Case(
-            Setting(f"{label}, all arithmetic, {ONE_CHUNK}", platform, one_chunk),
-            _arithmetic(platform, 1),
-        )
+        title = f"{label}, all arithmetic, {ONE_CHUNK}"
+        setting = Setting(title, platform, _SCHEDULES[ONE_CHUNK])
+        yield Case(setting, _arithmetic(platform, 1))
     if full:
         yield from _trees()
 
 
 def _trees() -> Iterator[Case]:
     """A tree of switches, with one channel for all and with one for each class."""
-    schedules = dict(_SCHEDULES)
-    baseline = schedules["baseline"]
+    baseline = _SCHEDULES["baseline"]
     for label, classes in (("a tree of fred", ()), ("a tree of fred, classes", TRAFFIC_CLASSES)):
         platform = tree_platform(classes)
         for schedule_name in ("baseline", ONE_CHUNK):
-            setting = Setting(f"{label}, {schedule_name}", platform, schedules[schedule_name])
+            setting = Setting(f"{label}, {schedule_name}", platform, _SCHEDULES[schedule_name])
             yield Case(setting, tree_collectives())
         yield Case(Setting(f"{label}, shards", platform, baseline), tree_shards())
         stalled = Setting(f"{label}, memory stalls", platform, baseline, stalls=64)
